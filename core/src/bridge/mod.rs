@@ -14,8 +14,7 @@ use crate::error::Error;
 use crate::limits;
 use crate::message::Message;
 use crate::transport::channel::{Receiver, Sender, Weighed};
-use crate::transport::http::Event;
-use crate::transport::{Incoming, Link, Written, until};
+use crate::transport::{Event, Incoming, Link, Written, until};
 
 mod hidden_tools;
 mod login_tool;

@@ -24,8 +24,7 @@ use crate::revision::translate::legacy_client::LegacyClient;
 use crate::revision::translate::modern_client::ModernClient;
 use crate::revision::translate::{Memory, Protocol, Step, TranslatorContext};
 use crate::revision::{Envelope, Era};
-use crate::transport::Incoming;
-use crate::transport::http::{Command, Event, Send, Ticket};
+use crate::transport::{Command, Event, Incoming, Send, Ticket};
 
 /// Which stages are offered and tried, and what is known of the server.
 #[derive(Clone, Debug, Default)]

@@ -10,8 +10,8 @@ use crate::engine::Limits;
 use crate::error::Error;
 use crate::message::Message;
 use crate::transport::channel::{Receiver, Sender, Weighed};
-use crate::transport::http::{Command, Event, HttpLink, Send};
-use crate::transport::{Incoming, Link};
+use crate::transport::http::HttpLink;
+use crate::transport::{Command, Event, Incoming, Link, Send};
 
 /// A link to a server.
 #[derive(Debug)]

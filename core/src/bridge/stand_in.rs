@@ -137,7 +137,7 @@ mod tests {
     use crate::engine::{Limits, Output};
     use crate::error::Kind;
     use crate::limits::Timeouts;
-    use crate::transport::http::{Command, Event, Send};
+    use crate::transport::{Command, Event, Send};
 
     const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}"#;
     const RESULT: &str = r#"{"protocolVersion":"2025-06-18","capabilities":{"tools":{}}}"#;

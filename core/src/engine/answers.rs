@@ -8,8 +8,7 @@ use super::{Engine, PendingLogin, Wire, addressed};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Head, Id, Message, Method, edit, peek, reply};
-use crate::transport::LoginStage;
-use crate::transport::http::{Event, Ticket};
+use crate::transport::{Event, LoginStage, Ticket};
 
 impl Engine {
     pub(crate) fn on_event(&mut self, event: Event, now: Instant) {

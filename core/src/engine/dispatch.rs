@@ -10,7 +10,7 @@ use crate::error::Kind;
 use crate::limits::{self, Clock};
 use crate::message::{Id, Message, Method, edit, method};
 use crate::net::Lane;
-use crate::transport::http::{Command, Send, Ticket};
+use crate::transport::{Command, Send, Ticket};
 
 impl Engine {
     /// Adds a message: sends it now, or queues it.

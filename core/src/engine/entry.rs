@@ -10,7 +10,7 @@ use crate::message::budget::MemoryPermit;
 use crate::message::{Id, Message, Method};
 use crate::net::Progress;
 use crate::revision::Envelope;
-use crate::transport::http::Ticket;
+use crate::transport::Ticket;
 
 /// A message from its arrival to its end.
 #[derive(Debug)]

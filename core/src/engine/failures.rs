@@ -10,7 +10,7 @@ use crate::limits;
 use crate::message::{Method, reply};
 use crate::net::backoff::doubled;
 use crate::traffic::{self, Recovery};
-use crate::transport::http::Ticket;
+use crate::transport::Ticket;
 
 impl Engine {
     /// A message was not delivered or, if it is a request, gets no response.

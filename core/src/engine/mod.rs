@@ -46,8 +46,7 @@ use crate::message::budget::MemoryBudget;
 use crate::message::{Head, Id, Message, Method, edit, peek, reply};
 use crate::revision::Envelope;
 use crate::traffic::Absence;
-use crate::transport::LoginStage;
-use crate::transport::http::{Command, Ticket};
+use crate::transport::{Command, LoginStage, Ticket};
 
 /// What the client gets, or has to know.
 #[derive(Debug)]

@@ -13,7 +13,8 @@ use super::{Engine, Output, Wire, session_lost};
 use crate::error::{Error, Kind};
 use crate::message::{Head, Message, Method, edit, reply};
 use crate::traffic::{self, Recovery};
-use crate::transport::http::{Ticket, lost_response};
+use crate::transport::Ticket;
+use crate::transport::http::lost_response;
 
 impl Engine {
     /// The server is reachable.

@@ -15,8 +15,7 @@ use crate::error::{Delivery, Error, Kind};
 use crate::limits::{self, Timeouts};
 use crate::message::{Head, Id, Message, Method, peek, reply};
 use crate::revision::Revision;
-use crate::transport::LoginStage;
-use crate::transport::http::{Command, Event, Send, Ticket};
+use crate::transport::{Command, Event, LoginStage, Send, Ticket};
 
 pub(super) const TIMEOUTS: Timeouts =
     Timeouts { quick: Some(Duration::from_secs(30)), work: Some(Duration::from_secs(300)) };

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use crate::limits;
 use crate::net::backoff::{Backoff, doubled};
-use crate::transport::http::Ticket;
+use crate::transport::Ticket;
 
 /// The state of the server, and the backoff between tries.
 #[derive(Debug, Default)]

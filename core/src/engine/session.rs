@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::entry::{Entry, Origin};
 use crate::limits;
 use crate::message::Method;
-use crate::transport::http::Ticket;
+use crate::transport::Ticket;
 
 /// The state of the session. Modern requests do not depend on it.
 #[derive(Debug, Default)]

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::entry::{Entry, MessageState, Order};
 use crate::message::fnv_map::{self, FnvMap};
 use crate::message::{Id, InFlight, Message, peek};
-use crate::transport::http::Ticket;
+use crate::transport::Ticket;
 
 /// The longest prefix of a progress notification that is cached.
 const BEGINNING: usize = 512;

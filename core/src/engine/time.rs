@@ -11,7 +11,8 @@ use super::{Engine, Wire};
 use crate::error::{Delivery, Error, Kind};
 use crate::limits;
 use crate::message::reply;
-use crate::transport::http::{Ticket, timeout};
+use crate::transport::Ticket;
+use crate::transport::http::timeout;
 
 impl Engine {
     /// When [`Self::on_time`] is due.

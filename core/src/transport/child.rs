@@ -27,7 +27,7 @@ use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 
-use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tracing::debug;
@@ -42,7 +42,7 @@ use crate::traffic::{self, TrafficKind};
 
 mod stderr;
 
-use stderr::{LastLines, StderrReader};
+use stderr::LastLines;
 
 /// Which program is started, and how.
 #[derive(Clone)]
@@ -113,18 +113,12 @@ impl ChildSettings {
 /// When the program cannot be started.
 pub fn open(settings: ChildSettings) -> Result<Link, Error> {
     let program = settings.shown();
-    let mut process = command(&settings).spawn().map_err(|why| cannot_start(&settings, &why))?;
+    let process = command(&settings).spawn().map_err(|why| cannot_start(&settings, &why))?;
     let group = Group::led_by(process.id());
-    let streams = (process.stdin.take(), process.stdout.take(), process.stderr.take());
-    let (Some(stdin), Some(stdout), Some(stderr)) = streams else {
-        return Err(
-            Error::new(error::Kind::Spawn, format!("'{program}' has no streams")).not_delivered()
-        );
-    };
     traffic::started(&program, process.id());
     Ok(spawn(|ends| {
         let child = ChildProcess { process, group, program, last_lines: LastLines::default() };
-        child.run(ends, (stdin, stdout, stderr), settings)
+        child.run(ends, settings)
     }))
 }
 
@@ -179,8 +173,6 @@ async fn finish_reading(reading: &mut JoinHandle<()>, incoming: &channel::Sender
     let _ = timeout(limits::LAST_READ, finishing).await;
 }
 
-type Streams = (ChildStdin, ChildStdout, ChildStderr);
-
 /// The process, from its start to its end.
 struct ChildProcess {
     process: Child,
@@ -190,20 +182,23 @@ struct ChildProcess {
 }
 
 impl ChildProcess {
-    async fn run(mut self, ends: Ends, (stdin, stdout, stderr): Streams, settings: ChildSettings) {
+    async fn run(mut self, ends: Ends, settings: ChildSettings) {
+        let Child { stdin, stdout, stderr, .. } = &mut self.process;
+        // It was started with all of them.
+        let (Some(stdin), Some(stdout), Some(stderr)) =
+            (stdin.take(), stdout.take(), stderr.take())
+        else {
+            return;
+        };
         let Ends { outgoing, incoming, written } = ends;
         let ChildSettings { max_message, scrubber, on_stderr, .. } = settings;
         let from = stdio::read(stdout, incoming.clone(), max_message, TrafficKind::FromChild);
         let to = stdio::Counted { output: stdin, written };
         let mut reading = tokio::spawn(from);
         let mut writing = tokio::spawn(stdio::write(to, outgoing, TrafficKind::ToChild));
-        let stderr_reader = StderrReader {
-            last_lines: self.last_lines.clone(),
-            program: self.program.clone(),
-            scrubber,
-            on_stderr,
-        };
-        let mut logging = tokio::spawn(stderr_reader.read(stderr));
+        let (program, last_lines) = (self.program.clone(), self.last_lines.clone());
+        let log = stderr::read(stderr, program, last_lines, scrubber, on_stderr);
+        let mut logging = tokio::spawn(log);
         let ended = tokio::select! {
             status = self.process.wait() => Some(status.ok()),
             // It no longer speaks: what is asked of it gets no answer.

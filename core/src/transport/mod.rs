@@ -11,12 +11,14 @@ use crate::message::{Id, Message};
 
 pub mod channel;
 pub mod child;
+mod command;
 mod elements;
 pub mod http;
 pub mod memory;
 pub mod stdio;
 mod time_limit;
 
+pub(crate) use command::{Command, Event, LoginStage, Send, Ticket};
 pub(crate) use time_limit::within;
 
 /// A two-way channel of messages to one peer: our own stdin and stdout, a child process, an HTTP
@@ -71,15 +73,6 @@ pub enum Incoming {
     Ended(Box<Error>),
 }
 
-/// How far a login is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LoginStage {
-    /// It is prepared, or somebody has done their part and the rest follows.
-    UnderWay,
-    /// Somebody has to do what this says.
-    Page(String),
-}
-
 /// The two ends of a link's channels that its own tasks hold.
 #[derive(Debug)]
 pub(crate) struct Ends {
@@ -91,7 +84,7 @@ pub(crate) struct Ends {
 /// The channels of a new link; `run` gets the far ends and is the link's life.
 pub(crate) fn spawn<F>(run: impl FnOnce(Ends) -> F) -> Link
 where
-    F: Future<Output = ()> + Send + 'static,
+    F: Future<Output = ()> + std::marker::Send + 'static,
 {
     let (outbox, outgoing) = channel::channel();
     let (incoming, inbox) = channel::channel();

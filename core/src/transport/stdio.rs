@@ -96,13 +96,9 @@ fn refuse_excess(outline: Outline, max: usize) -> Option<Incoming> {
 /// C12: what cannot be attributed is skipped; what has an id is answered.
 fn refuse(malformed: Malformed) -> Option<Incoming> {
     let text = malformed.to_string();
-    match malformed {
-        Malformed::NotJsonRpc { waiting: Some(id), .. } => {
-            let error = Error::new(Kind::InvalidRequest, format!("Invalid request: {text}"));
-            Some(Incoming::Refused { id, error: error.not_delivered().into() })
-        }
-        _ => None,
-    }
+    let Malformed::NotJsonRpc { waiting: Some(id), .. } = malformed else { return None };
+    let error = Error::new(Kind::InvalidRequest, format!("Invalid request: {text}"));
+    Some(Incoming::Refused { id, error: error.not_delivered().into() })
 }
 
 /// Writes until there is nothing more to write, or nobody who reads it; gives back whether all was

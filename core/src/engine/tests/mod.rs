@@ -13,7 +13,7 @@ use super::schedule::{
 use super::{Engine, Limits, Output, Policy};
 use crate::error::{Error, Kind};
 use crate::message::{Message, Method};
-use crate::transport::http::{Command, Event, Send, Ticket};
+use crate::transport::{Command, Event, Send, Ticket};
 
 mod away;
 mod http_sse;

@@ -2,13 +2,14 @@
 //! for the error when it ends.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::io::AsyncRead;
 use tracing::info;
 
 use super::OnStderr;
 use crate::limits;
+use crate::lock::lock;
 use crate::message::edit;
 use crate::secret::Scrubber;
 use crate::untrusted::Untrusted;
@@ -20,7 +21,7 @@ pub(super) struct LastLines(Arc<Mutex<VecDeque<String>>>);
 
 impl LastLines {
     fn add(&self, line: String) {
-        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = lock(&self.0);
         if lines.len() == limits::CHILD_STDERR_LINES {
             lines.pop_front();
         }
@@ -29,7 +30,7 @@ impl LastLines {
 
     /// All of them, as far as they fit into an error.
     pub(super) fn text(&self) -> Option<String> {
-        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let lines = lock(&self.0);
         let mut kept = VecDeque::new();
         let mut size = 0;
         for line in lines.iter().rev() {
@@ -43,40 +44,35 @@ impl LastLines {
     }
 }
 
-/// Who hears what it says.
-pub(super) struct StderrReader {
-    pub(super) last_lines: LastLines,
-    pub(super) program: String,
-    pub(super) scrubber: Scrubber,
-    pub(super) on_stderr: Option<OnStderr>,
-}
-
-impl StderrReader {
-    /// Reads until the end. Never stops before, or the child would wait for us.
-    pub(super) async fn read(self, mut input: impl AsyncRead + Unpin) {
-        let mut lines = Lines::new(limits::CHILD_STDERR_LINE);
-        let mut is_inside = false;
-        while let Some(line) = lines.next_of(&mut input).await {
-            match line {
-                Line::Whole(bytes) => self.on_line(String::from_utf8_lossy(&bytes).trim_end()),
-                // How a line that is too long begins; the rest is nobody's business.
-                Line::Excess { piece, is_last } => {
-                    if !std::mem::replace(&mut is_inside, !is_last) {
-                        let piece = String::from_utf8_lossy(&piece);
-                        let begin = self.scrubber.excerpt(&piece, limits::ERROR_TEXT);
-                        self.on_line(&format!("{begin}…"));
-                    }
+/// Reads until the end. Never stops before, or the child would wait for us.
+pub(super) async fn read(
+    mut input: impl AsyncRead + Unpin,
+    program: String,
+    last_lines: LastLines,
+    scrubber: Scrubber,
+    on_stderr: Option<OnStderr>,
+) {
+    let on_line = |line: &str| {
+        let text = scrubber.clean(line);
+        info!(target: "mcp_span_core::child", program, "{}", Untrusted(&text));
+        if let Some(on_stderr) = &on_stderr {
+            on_stderr(&text);
+        }
+        last_lines.add(edit::excerpt(&text, limits::ERROR_TEXT));
+    };
+    let mut lines = Lines::new(limits::CHILD_STDERR_LINE);
+    let mut is_inside = false;
+    while let Some(line) = lines.next_of(&mut input).await {
+        match line {
+            Line::Whole(bytes) => on_line(String::from_utf8_lossy(&bytes).trim_end()),
+            // How a line that is too long begins; the rest is nobody's business.
+            Line::Excess { piece, is_last } => {
+                if !std::mem::replace(&mut is_inside, !is_last) {
+                    let piece = String::from_utf8_lossy(&piece);
+                    let begin = scrubber.excerpt(&piece, limits::ERROR_TEXT);
+                    on_line(&format!("{begin}…"));
                 }
             }
         }
-    }
-
-    fn on_line(&self, line: &str) {
-        let text = self.scrubber.clean(line);
-        info!(target: "mcp_span_core::child", program = self.program, "{}", Untrusted(&text));
-        if let Some(on_stderr) = &self.on_stderr {
-            on_stderr(&text);
-        }
-        self.last_lines.add(edit::excerpt(&text, limits::ERROR_TEXT));
     }
 }

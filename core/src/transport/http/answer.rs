@@ -109,9 +109,6 @@ pub(super) async fn whole(
             return Ok(piece);
         }
         all.push(&piece);
-        if body.is_at_end() {
-            return Ok(all.take());
-        }
     }
 }
 
@@ -148,11 +145,10 @@ impl Refusal {
         };
         let mut read = BodyBuffer::up_to(limit);
         let reading = async {
-            while read.len() < limit {
-                match body.next(context.endpoint.url()).await {
-                    Ok(Some(piece)) => read.push(&piece),
-                    _ => return,
-                }
+            while read.len() < limit
+                && let Ok(Some(piece)) = body.next(context.endpoint.url()).await
+            {
+                read.push(&piece);
             }
         };
         let _ = tokio::time::timeout(limits::ERROR_BODY_WAIT, reading).await;
@@ -176,11 +172,6 @@ impl Refusal {
             is_about_tls: tls.is_some(),
             start,
         }
-    }
-
-    /// The error for whoever sent the request in a session that is no more.
-    pub(super) fn lost_session(&self) -> Error {
-        Error { kind: Kind::SessionLost, ..self.error.clone().not_delivered() }
     }
 
     /// What there is to be judged about `session`, in which the request was sent.
@@ -289,6 +280,11 @@ pub(super) fn without_mark(body: Bytes) -> Bytes {
     }
 }
 
+/// A refusal as the error for whoever sent the request in a session that is no more.
+pub(super) fn session_lost(refusal: Error) -> Error {
+    Error { kind: Kind::SessionLost, ..refusal.not_delivered() }
+}
+
 /// Whether `answer` names the request `own`, in whatever form.
 fn answers(answer: &Message, own: &Id) -> bool {
     matches!(answer.head(), Head::Response { id: Some(id), .. } if id.resembles(own))
@@ -296,8 +292,8 @@ fn answers(answer: &Message, own: &Id) -> bool {
 
 /// Whether a status is about credentials, haste or the server's health, and so says nothing about
 /// what the server speaks.
-pub(super) fn is_about_else(status: StatusCode) -> bool {
-    status.is_server_error() || matches!(status.as_u16(), 401 | 403 | 408 | 429)
+pub(super) fn is_about_else(status: u16) -> bool {
+    matches!(status, 401 | 403 | 408 | 429 | 500..)
 }
 
 #[cfg(test)]

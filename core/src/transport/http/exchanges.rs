@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use super::command::Ticket;
 use crate::lock::lock;
 use crate::message::fnv_map::{self, FnvMap};
 use crate::runtime::Work;
+use crate::transport::Ticket;
 
 /// Jobs, by ticket. Dropping one gives it up.
 #[derive(Default)]
@@ -57,7 +57,7 @@ impl Wake for JobWaker {
 }
 
 impl Exchanges {
-    /// Begins a job for the message with this ticket. It runs with the next poll.
+    /// Begins a job for the message with this ticket, in place of another. It runs with the next poll.
     pub(super) fn start(&mut self, ticket: Ticket, job: Work) {
         let waker = Waker::from(Arc::new(JobWaker { ticket, woken: Arc::clone(&self.woken) }));
         waker.wake_by_ref();
@@ -65,29 +65,18 @@ impl Exchanges {
     }
 
     /// Begins a job that belongs to no message.
-    pub(super) fn start_aside(&mut self, job: impl Future<Output = ()> + Send + 'static) -> Ticket {
+    pub(super) fn start_aside(&mut self, job: impl Future<Output = ()> + Send + 'static) {
         self.asides += 1;
-        let ticket = Ticket::of_link(self.asides);
-        self.start(ticket, Box::pin(job));
-        ticket
-    }
-
-    /// Gives a job up, unless it is over already.
-    pub(super) fn drop_job(&mut self, ticket: Ticket) {
-        fnv_map::take(&mut self.jobs, &ticket);
+        self.start(Ticket::of_link(self.asides), Box::pin(job));
     }
 
     /// Gives a job up that is not over after `grace`.
-    pub(super) fn drop_after(&mut self, ticket: Ticket, grace: Duration) {
-        if let Some(running) = fnv_map::take(&mut self.jobs, &ticket) {
+    pub(super) fn give_up(&mut self, ticket: Ticket, grace: Duration) {
+        let running = fnv_map::take(&mut self.jobs, &ticket);
+        if let Some(running) = running.filter(|_| !grace.is_zero()) {
             let rest = timeout(grace, running.job);
             self.start(ticket, Box::pin(async { drop(rest.await) }));
         }
-    }
-
-    /// Gives all up.
-    pub(super) fn clear(&mut self) {
-        self.jobs.clear();
     }
 
     /// Runs one of the jobs that were woken before this turn; `false` if none is left: then those that
@@ -156,12 +145,10 @@ mod tests {
         let forever = || Box::pin(std::future::pending());
         exchanges.start(Ticket(1), forever());
         exchanges.start(Ticket::of_stage(1), forever());
-        let aside = exchanges.start_aside(forever());
+        exchanges.start_aside(forever());
         assert_eq!(exchanges.jobs.len(), 3);
-        assert!(Ticket(1).is_of_engine());
-        assert!(!Ticket::of_stage(1).is_of_engine() && !aside.is_of_engine());
-        for ticket in [Ticket(1), Ticket::of_stage(1), aside] {
-            exchanges.drop_job(ticket);
+        for ticket in [Ticket(1), Ticket::of_stage(1), Ticket::of_link(1)] {
+            exchanges.give_up(ticket, Duration::ZERO);
         }
         assert!(exchanges.jobs.is_empty());
     }
@@ -175,7 +162,7 @@ mod tests {
             exchanges.start(Ticket(number), Box::pin(async { drop(ended.await) }));
             ends.push(end);
         }
-        exchanges.drop_job(Ticket(1));
+        exchanges.give_up(Ticket(1), Duration::ZERO);
         assert!(!exchanges.jobs.contains_key(&Ticket(1)) && ends[1].is_closed());
         let last = ends.pop().unwrap();
         tokio::spawn(async move { last.send(()) });
@@ -193,7 +180,7 @@ mod tests {
         exchanges.start(Ticket(1), Box::pin(async { drop(ended.await) }));
         exchanges.start(Ticket(2), Box::pin(std::future::pending()));
         for number in 1..=2 {
-            exchanges.drop_after(Ticket(number), Duration::from_secs(2));
+            exchanges.give_up(Ticket(number), Duration::from_secs(2));
         }
         end.send(()).unwrap();
         next(&mut exchanges).await;

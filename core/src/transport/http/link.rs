@@ -1,6 +1,5 @@
 //! A link to an HTTP server, polled by the bridge: it does what it is told, and reports what happens.
 
-use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Poll, ready};
@@ -8,16 +7,17 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 
-use super::command::{Command, Event};
 use super::exchanges::Exchanges;
 use super::legacy_sse::HttpSse;
 use super::report::Report;
-use super::streamable::{Streamable, delete_session};
+use super::streamable::{Streamable, end_session};
 use super::{Context, HttpSettings, Transport, logins};
+use crate::auth::Login;
 use crate::engine::Limits;
 use crate::error::Error;
 use crate::limits;
-use crate::net::Endpoint;
+use crate::net::{Call, Endpoint};
+use crate::transport::{Command, Event};
 
 /// A link to an HTTP server.
 #[derive(Debug)]
@@ -31,14 +31,12 @@ pub struct HttpLink {
 pub(super) struct Io {
     pub(super) context: Arc<Context>,
     pub(super) exchanges: Exchanges,
-    /// What the transport itself has to report: a few for each thing that happens.
-    pending: VecDeque<Event>,
 }
 
 #[derive(Debug)]
 enum Speaks {
     Streamable(Streamable),
-    HttpSse(Box<HttpSse>),
+    HttpSse(HttpSse),
 }
 
 /// Opens a link. Nothing is sent before the first message.
@@ -54,11 +52,10 @@ pub fn open(settings: HttpSettings) -> Result<HttpLink, Error> {
 impl HttpLink {
     pub(super) fn new(context: Arc<Context>) -> Self {
         let speaks = match context.settings.transport {
-            Transport::Sse => Speaks::HttpSse(Box::default()),
+            Transport::Sse => Speaks::HttpSse(HttpSse::default()),
             Transport::Auto | Transport::Http => Speaks::Streamable(Streamable::new(&context)),
         };
-        let exchanges = Exchanges::default();
-        let mut io = Io { context, exchanges, pending: VecDeque::new() };
+        let mut io = Io { context, exchanges: Exchanges::default() };
         if let Some(pages) = io.context.settings.credentials.as_ref().and_then(|c| c.pending()) {
             let context = Arc::clone(&io.context);
             io.exchanges.start_aside(logins::tell(context, pages));
@@ -79,71 +76,54 @@ impl HttpLink {
     /// Does what it is told.
     pub(crate) fn execute(&mut self, command: Command) {
         match (command, &mut self.speaks) {
-            (Command::Send(send), Speaks::Streamable(streamable)) => {
-                streamable.send(*send, &mut self.io);
-            }
+            (Command::Send(send), Speaks::Streamable(http)) => http.send(*send, &mut self.io),
             (Command::Send(send), Speaks::HttpSse(sse)) => sse.send(*send, &mut self.io),
             (Command::Cancel { ticket, grace }, speaks) => {
                 if let Speaks::HttpSse(sse) = speaks {
                     sse.cancel(ticket);
                 }
-                match grace.is_zero() {
-                    true => self.io.exchanges.drop_job(ticket),
-                    false => self.io.exchanges.drop_after(ticket, grace),
-                }
+                self.io.exchanges.give_up(ticket, grace);
             }
         }
     }
 
     /// The next thing that happens.
     pub(crate) async fn event(&mut self) -> Event {
-        poll_fn(|context| self.poll_event(context)).await
+        poll_fn(|context| {
+            self.run_exchanges(context);
+            loop {
+                if let Some(event) = self.try_event() {
+                    return Poll::Ready(event);
+                }
+                let Speaks::HttpSse(sse) = &mut self.speaks else { return Poll::Pending };
+                ready!(sse.poll_stream(context, &mut self.io));
+            }
+        })
+        .await
     }
 
     /// Lets the exchanges go on while nobody takes what they bring; what is of no interest to others
     /// is taken all the same.
     pub(crate) async fn drive(&mut self) -> Event {
         poll_fn(|context| {
-            self.io.exchanges.begin_turn(context);
-            while self.io.exchanges.run_next() {
-                self.take_reports();
-            }
-            match self.io.context.events.pop_accepted() {
-                Some(event) => Poll::Ready(event),
-                None => Poll::Pending,
-            }
+            self.run_exchanges(context);
+            self.io.context.events.pop_accepted().map_or(Poll::Pending, Poll::Ready)
         })
         .await
     }
 
     /// Something that has happened already.
     pub(crate) fn try_event(&mut self) -> Option<Event> {
-        self.take_reports();
-        self.io.pending.pop_front().or_else(|| self.io.context.events.pop())
+        self.io.context.events.pop()
     }
 
-    pub(crate) fn poll_event(&mut self, context: &mut std::task::Context<'_>) -> Poll<Event> {
+    fn run_exchanges(&mut self, context: &std::task::Context<'_>) {
         self.io.exchanges.begin_turn(context);
-        loop {
-            // Reports first: what is to be sent next may depend on them.
-            self.take_reports();
-            if let Some(event) = self.io.pending.pop_front() {
-                return Poll::Ready(event);
+        while self.io.exchanges.run_next() {
+            // At once: what is to be sent next may depend on them.
+            while let Some(report) = self.io.context.next_report() {
+                self.on_report(report);
             }
-            if self.io.exchanges.run_next() {
-                continue;
-            }
-            if let Some(event) = self.io.context.events.pop() {
-                return Poll::Ready(event);
-            }
-            let Speaks::HttpSse(sse) = &mut self.speaks else { return Poll::Pending };
-            ready!(sse.poll_stream(context, &mut self.io));
-        }
-    }
-
-    fn take_reports(&mut self) {
-        while let Some(report) = self.io.context.next_report() {
-            self.on_report(report);
         }
     }
 
@@ -151,21 +131,29 @@ impl HttpLink {
         match (report, &mut self.speaks) {
             (Report::IsLegacySse { send, stream }, _) => {
                 let sse = HttpSse::take_over(*send, stream, &mut self.io);
-                self.speaks = Speaks::HttpSse(Box::new(sse));
+                self.speaks = Speaks::HttpSse(sse);
             }
             (report, Speaks::Streamable(streamable)) => streamable.on_report(report, &mut self.io),
             (report, Speaks::HttpSse(sse)) => sse.on_report(report, &mut self.io),
         }
     }
 
+    /// Nothing more is sent in the session; gives back what tells the server so.
+    fn end(&mut self) -> Option<Call> {
+        match &mut self.speaks {
+            Speaks::Streamable(streamable) => streamable.end(&self.io.context),
+            Speaks::HttpSse(_) => None,
+        }
+    }
+
     /// Drops all exchanges and deletes the session, within `limit`.
     pub(crate) async fn close(mut self, limit: Duration) {
-        self.io.exchanges.clear();
-        if let Speaks::Streamable(streamable) = &mut self.speaks {
-            let session = streamable.end();
-            delete_session(&self.io.context, &session, limit).await;
+        self.io.exchanges = Exchanges::default();
+        let context = Arc::clone(&self.io.context);
+        if let Some(call) = self.end() {
+            end_session(&context, call, Login::Leaving, limit).await;
         }
-        if let Some(credentials) = &self.io.context.settings.credentials {
+        if let Some(credentials) = &context.settings.credentials {
             credentials.settle().await;
         }
     }
@@ -174,19 +162,17 @@ impl HttpLink {
 /// Whoever drops a link without closing it leaves no session behind.
 impl Drop for HttpLink {
     fn drop(&mut self) {
-        let Speaks::Streamable(streamable) = &mut self.speaks else { return };
-        let session = streamable.end();
-        if let (Some(_), Ok(runtime)) = (session.id(), Handle::try_current()) {
-            let context = Arc::clone(&self.io.context);
+        let context = Arc::clone(&self.io.context);
+        if let (Some(call), Ok(runtime)) = (self.end(), Handle::try_current()) {
             runtime.spawn(async move {
-                delete_session(&context, &session, limits::SHUTDOWN_CLOSE).await;
+                end_session(&context, call, Login::Leaving, limits::SHUTDOWN_CLOSE).await;
             });
         }
     }
 }
 
 impl Io {
-    pub(super) fn report(&mut self, event: Event) {
-        self.pending.push_back(event);
+    pub(super) fn report(&self, event: Event) {
+        self.context.events.push(event);
     }
 }

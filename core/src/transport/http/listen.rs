@@ -40,9 +40,9 @@ impl Exchange {
                         return Ok(());
                     }
                     reopening.ended();
-                    None
+                    NotNow::Soon
                 }
-                Opened::NotNow(not_now) => Some(not_now),
+                Opened::NotNow(not_now) => not_now,
                 Opened::Never | Opened::Suspicious => return Ok(()),
             };
             reopening.rest(not_now).await;
@@ -50,7 +50,6 @@ impl Exchange {
             opened = self.open_again().await?;
             if matches!(opened, Opened::Stream(_)) {
                 traffic::recovery(Recovery::StreamReopened, None);
-                self.tell_reached().await;
             }
         }
     }
@@ -101,37 +100,36 @@ impl Exchange {
     async fn open_again(&mut self) -> Result<Opened, Error> {
         // To the server it is another request.
         self.alias = Some(own_id());
-        let call = self.written_again();
+        self.send.progress.reset();
+        let call = self.written();
         // Nobody is bothered with a login for it; a client that is told of the end can ask again.
         let sending = self.context.send(call, SendOptions::aside());
         let limit = self.context.settings.timeouts.quick.unwrap_or(limits::QUICK_TIMEOUT);
-        let response = match tokio::time::timeout(limit, sending).await {
-            Ok(Ok(response)) => response,
+        let Ok(answer) = tokio::time::timeout(limit, sending).await else {
+            return Ok(Opened::NotNow(NotNow::Silent));
+        };
+        self.context.note_answer(&answer);
+        let response = match answer {
+            Ok(response) => response,
             // Trying again would not help, or do harm: a proxy may lock accounts.
-            Ok(Err(error))
-                if matches!(error.kind, Kind::ProxyAuth | Kind::Redirect | Kind::BadUrl) =>
-            {
+            Err(error) if matches!(error.kind, Kind::ProxyAuth | Kind::Redirect | Kind::BadUrl) => {
                 return Err(error);
             }
-            Ok(Err(error)) => {
-                self.context.note_absence(&error);
+            Err(error) => {
                 debug!("no stream for a subscription: {}", self.context.scrubbed(error));
                 return Ok(Opened::NotNow(NotNow::Unreachable));
             }
-            Err(_) => return Ok(Opened::NotNow(NotNow::Silent)),
         };
         match Answer::of(&response) {
             Answer::Events => return Ok(Opened::Stream(response.into_body())),
             Answer::Json => self.read_json(response.into_body()).await?,
             Answer::Other => return Err(unreadable(&response, self.context.endpoint.url())),
-            Answer::Refused => {
-                let refusal = Refusal::read(response, &self.context, self.request_id()).await;
-                if matches!(refusal.status.as_u16(), 408 | 425 | 429 | 500..) {
-                    debug!("no stream for a subscription: {}", refusal.error);
-                    return Ok(Opened::NotNow(NotNow::Busy(refusal.error.retry_after)));
-                }
-                self.handle_refusal(refusal).await?;
+            Answer::Refused if matches!(response.status().as_u16(), 408 | 425 | 429 | 500..) => {
+                let error = Refusal::read(response, &self.context, self.request_id()).await.error;
+                debug!("no stream for a subscription: {error}");
+                return Ok(Opened::NotNow(NotNow::Busy(error.retry_after)));
             }
+            Answer::Refused => self.refused(response).await?,
         }
         Ok(Opened::Never)
     }

@@ -4,17 +4,15 @@ use http::HeaderValue;
 use tracing::debug;
 
 use super::Context;
-use super::command::Send;
 use crate::message::Message;
+use crate::transport::Send;
 
 impl Context {
     /// Notes that a message goes to the server.
     pub(super) fn log_sent(&self, send: &Send, session: Option<&HeaderValue>) {
         // What was sent before is not said by the client again.
-        let direction = match send.retry.is_some() || send.message.is_own() {
-            true => "bridge->server",
-            false => "client->server",
-        };
+        let is_ours = send.retry.is_some() || send.message.is_own();
+        let direction = if is_ours { "bridge->server" } else { "client->server" };
         self.log(direction, &send.message, send.retry, session);
     }
 
@@ -26,10 +24,8 @@ impl Context {
         answers: Option<&Send>,
         session: Option<&HeaderValue>,
     ) {
-        let direction = match answers.is_some_and(|request| request.message.is_own()) {
-            true => "server->bridge",
-            false => "server->client",
-        };
+        let is_ours = answers.is_some_and(|request| request.message.is_own());
+        let direction = if is_ours { "server->bridge" } else { "server->client" };
         self.log(direction, message, None, session);
     }
 

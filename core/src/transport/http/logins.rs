@@ -3,17 +3,17 @@
 
 use std::sync::Arc;
 
-use http::{HeaderMap, StatusCode};
+use http::{Response, StatusCode};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
-use super::command::Event;
 use super::{Context, SendOptions};
 use crate::auth::oauth;
 use crate::auth::{Credentials, Granted, Login};
 use crate::error::Error;
 use crate::limits;
-use crate::transport::LoginStage;
+use crate::net::Content;
+use crate::transport::{Event, LoginStage};
 
 /// Who waits, and for what.
 #[derive(Debug, Default)]
@@ -47,26 +47,17 @@ pub(super) async fn tell(context: Arc<Context>, mut pages: watch::Receiver<Optio
     loop {
         let page = pages.borrow_and_update().clone();
         let is_waited_for = *waiting.borrow_and_update() > 0;
-        let since = page.clone().map(|page| (page, Instant::now()));
-        context.logins.page.send_if_modified(|known| {
-            let is_other = known.as_ref().map(|(page, _)| page) != page.as_ref();
-            if is_other {
-                *known = since;
-            }
-            is_other
-        });
         let under_way = is_waited_for.then_some(LoginStage::UnderWay);
-        let stage = page.map(LoginStage::Page).or(under_way);
+        let stage = page.clone().map(LoginStage::Page).or(under_way);
         if stage != told {
+            context.logins.page.send_replace(page.map(|page| (page, Instant::now())));
             told.clone_from(&stage);
-            context.events.send(Event::LoginPending(stage)).await;
+            context.events.push(Event::LoginPending(stage));
         }
-        let is_over = tokio::select! {
-            changed = pages.changed() => changed.is_err(),
-            changed = waiting.changed() => changed.is_err(),
-        };
-        if is_over {
-            return;
+        tokio::select! {
+            Ok(()) = pages.changed() => {}
+            Ok(()) = waiting.changed() => {}
+            else => return,
         }
     }
 }
@@ -78,14 +69,16 @@ impl Context {
         &self,
         credentials: &Credentials,
         refused: &Granted,
-        (status, said, is_vain): (StatusCode, &HeaderMap, bool),
+        refusal: &Response<Content>,
+        is_vain: bool,
         options: SendOptions,
     ) -> Result<Option<Granted>, Error> {
+        let (status, said) = (refusal.status(), refusal.headers());
         let renewing = async {
-            if is_vain {
-                return credentials.on_second_401(refused, said, options.login).await;
+            match is_vain {
+                true => credentials.on_second_401(refused, said, options.login).await,
+                false => credentials.after_refusal(refused, status, said, options.login).await,
             }
-            credentials.after_refusal(refused, status, said, options.login).await
         };
         if options.login != Login::Allowed || credentials.oauth().is_none() {
             return renewing.await;

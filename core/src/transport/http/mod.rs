@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, Once};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
@@ -19,16 +19,16 @@ use crate::auth::{Credentials, Login};
 use crate::error::{Error, Kind};
 use crate::limits::{self, Timeouts};
 use crate::lock::lock;
-use crate::message::{Head, Message, Method, method};
+use crate::message::method::LoginWait;
+use crate::message::{Head, Message, Method};
 use crate::net::{self, Call, Content, Endpoint, HttpClient, Jar, Progress};
 use crate::secret::{Scrubber, Secret, shown};
-use crate::traffic::{self, Recovery};
+use crate::traffic::{self, ExchangeTrace, Recovery};
 use crate::wire::header;
 
 mod answer;
 #[cfg(test)]
 mod asleep;
-mod command;
 mod detect;
 mod events;
 mod exchanges;
@@ -51,15 +51,14 @@ mod stream;
 mod streamable;
 
 use answer::Refusal;
-pub(crate) use command::{Command, Event, Send, Ticket};
 pub use detect::Transport;
 pub(crate) use events::{lost_response, timeout};
 pub use link::{HttpLink, open};
 use logins::Logins;
 use modern::Learnt;
-use presence::with_notice;
 use queue::EventQueue;
 use report::Report;
+use session::SessionHeaders;
 pub use session::basic_authorization;
 use session_loss::Habits;
 
@@ -157,16 +156,14 @@ impl SendOptions {
         let Head::Request { method, .. } = message.head() else {
             return Self { what: "Notify", ..Self::aside() };
         };
-        let (login, waits) = match method.properties().login {
-            method::LoginWait::Never if *method == Method::Discover && message.is_own() => {
-                (Login::Allowed, true)
-            }
-            method::LoginWait::Never => (Login::Never, true),
-            // Who opens a session is answered in other ways while a login is pending.
-            method::LoginWait::Waits => (Login::Allowed, true),
-            method::LoginWait::Limited => (Login::Allowed, false),
+        let wait = method.properties().login;
+        let is_own_probe = *method == Method::Discover && message.is_own();
+        let login = match wait {
+            LoginWait::Never if !is_own_probe => Login::Never,
+            _ => Login::Allowed,
         };
-        Self { login, waits, ..Self::aside() }
+        // Who opens a session is answered in other ways while a login is pending.
+        Self { login, waits: wait != LoginWait::Limited, ..Self::aside() }
     }
 }
 
@@ -182,12 +179,10 @@ struct Context {
     reports: Mutex<VecDeque<Report>>,
     /// The last word of the server is that it cannot be reached.
     is_away: AtomicBool,
-    /// It has answered once.
-    is_connected: AtomicBool,
-    /// Unless nobody wants them.
-    cookies: Option<Mutex<Jar>>,
-    /// The server is known to speak Streamable HTTP: no other transport is looked for.
-    is_decided: AtomicBool,
+    /// That it has answered is told once.
+    connected: Once,
+    /// Empty where nobody wants them.
+    cookies: Mutex<Jar>,
     /// Changes whenever there is a reason to think that the server can be reached now.
     wakeups: watch::Sender<()>,
     /// Logins that requests wait for.
@@ -206,9 +201,8 @@ impl Context {
             events: EventQueue::default(),
             reports: Mutex::default(),
             is_away: AtomicBool::new(false),
-            is_connected: AtomicBool::new(false),
-            cookies: settings.cookies.then(Mutex::default),
-            is_decided: AtomicBool::new(false),
+            connected: Once::new(),
+            cookies: Mutex::default(),
             wakeups: watch::Sender::default(),
             logins: Logins::default(),
             learnt: Mutex::default(),
@@ -245,6 +239,11 @@ impl Context {
         }
     }
 
+    /// A POST in this session that says nothing yet.
+    fn post_in(&self, session: &SessionHeaders) -> Call {
+        self.call(http::Method::POST, Arc::clone(&session.in_session), Bytes::new())
+    }
+
     /// Sends `call` with the credentials of the day. A server that refuses them is asked once more
     /// if there are others: it has carried out nothing. More scope (403) may be wanted after that,
     /// or others than a renewal brings.
@@ -253,29 +252,26 @@ impl Context {
             return self.exchange(&call, options).await;
         };
         let mut granted = credentials.get(options.login).await?;
-        let mut refusals = Vec::new();
+        let (mut unauthorized, mut forbidden) = (0, 0);
         loop {
             granted.apply(&mut call.headers);
             let response = self.exchange(&call, options).await?;
-            let status = response.status();
-            let times = refusals.iter().filter(|known| **known == status).count();
-            let most = match status {
-                StatusCode::UNAUTHORIZED => 2,
-                StatusCode::FORBIDDEN => 1,
-                _ => 0,
+            let (times, most) = match response.status() {
+                StatusCode::UNAUTHORIZED => (&mut unauthorized, 2),
+                StatusCode::FORBIDDEN => (&mut forbidden, 1),
+                _ => return Ok(response),
             };
-            if times >= most {
+            if *times == most {
                 return Ok(response);
             }
-            let is_vain = times > 0;
-            refusals.push(status);
+            let is_vain = *times > 0;
+            *times += 1;
             if let (Some(oauth), Some(peer)) = (credentials.oauth(), call.progress.peer()) {
                 oauth.met(peer);
             }
-            let said = response.headers();
-            let refusal = (status, said, is_vain);
             let had_none = granted.is_empty();
-            match Box::pin(self.other_credentials(credentials, &granted, refusal, options)).await {
+            let others = self.other_credentials(credentials, &granted, &response, is_vain, options);
+            match Box::pin(others).await {
                 Ok(None) => return Ok(response),
                 Ok(Some(renewed)) => granted = renewed,
                 Err(error) if error.page.is_some() => return Err(error),
@@ -287,10 +283,6 @@ impl Context {
             );
             call.progress.reset();
         }
-    }
-
-    fn jar(&self) -> Option<MutexGuard<'_, Jar>> {
-        self.cookies.as_ref().map(lock)
     }
 
     /// The server refused us, and `error` is why nothing could be done about it. What the server
@@ -312,29 +304,32 @@ impl Context {
         options: SendOptions,
     ) -> Result<Response<Content>, Error> {
         let url = call.endpoint.url();
-        let with_cookies = self.jar().filter(|jar| !jar.is_empty()).map(|jar| {
+        let with_cookies = Some(lock(&self.cookies)).filter(|jar| !jar.is_empty()).map(|jar| {
             let mut call = call.clone();
             jar.apply(url, Arc::make_mut(&mut call.headers), SystemTime::now());
             call
         });
         let call = with_cookies.as_ref().unwrap_or(call);
-        let (method, headers) = (&call.method, &call.headers);
-        let mut told = traffic::ExchangeTrace::begin(
-            method,
-            url,
-            headers,
-            &call.body,
-            self.is_away.load(Ordering::Relaxed),
-        );
+        let is_away = self.is_away.load(Ordering::Relaxed);
+        let mut told = ExchangeTrace::begin(&call.method, url, &call.headers, &call.body, is_away);
         let answer = {
             let retry = told.as_mut().filter(|told| told.is_retry());
             // It stays where it is: it is large, and there would be a second place for it otherwise.
-            let sending = pin!(self.client.send(call));
+            let mut sending = pin!(self.client.send(call));
             let timed = match retry {
                 None => within(options.limit, sending).await,
                 Some(retry) => {
-                    let sent = call.progress.begun();
-                    let sending = with_notice(sending, sent, async { retry.leaves() });
+                    let leaving = async {
+                        call.progress.begun().await;
+                        retry.leaves();
+                    };
+                    let sending = async {
+                        tokio::select! {
+                            biased;
+                            answer = &mut sending => answer,
+                            () = leaving => sending.await,
+                        }
+                    };
                     Box::pin(within(options.limit, sending)).await
                 }
             };
@@ -347,19 +342,13 @@ impl Context {
             told.end(&answer);
         }
         let response = answer?;
-        if header::find(response.headers(), &SET_COOKIE).is_some()
-            && let Some(mut jar) = self.jar()
-        {
+        if self.settings.cookies && header::find(response.headers(), &SET_COOKIE).is_some() {
+            let mut jar = lock(&self.cookies);
             jar.note(url, response.headers(), SystemTime::now());
             // They go back with every request, and a server may show them to us in an error.
             jar.values().for_each(|value| self.settings.scrubber.add_passing(&Secret::new(value)));
         }
         Content::of(response, url)
-    }
-
-    /// Whether the server may yet turn out to speak the older transport.
-    fn may_be_older(&self) -> bool {
-        self.settings.transport == Transport::Auto && !self.is_decided.load(Ordering::Relaxed)
     }
 
     /// The same error without any secret that a server may have echoed.

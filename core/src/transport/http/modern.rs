@@ -6,13 +6,13 @@ use http::{HeaderName, HeaderValue};
 use tracing::{debug, warn};
 
 use super::Context;
-use super::command::Send;
 use super::session::SessionHeaders;
 use crate::lock::lock;
 use crate::message::{Message, Method, edit};
 use crate::net::Call;
 use crate::revision::tools::{Tools, ToolsPage, is_first_page};
 use crate::revision::{Envelope, params, translate};
+use crate::transport::Send;
 
 /// What the answers of a modern server have taught.
 #[derive(Debug, Default)]
@@ -90,12 +90,17 @@ impl Context {
     }
 
     /// Takes in a list that was asked for by ourselves; one that is not whole only adds.
-    pub(super) fn replace_tools(&self, pages: &[ToolsPage], is_whole: bool) {
+    pub(super) fn replace_tools(&self, pages: &[ToolsPage]) {
         let mut learnt = lock(&self.learnt);
         for (at, page) in pages.iter().enumerate() {
-            learnt.tools.learn(page, is_whole && at == 0);
+            learnt.tools.learn(page, is_whole(pages) && at == 0);
         }
     }
+}
+
+/// Whether these are all the pages of a list.
+pub(super) fn is_whole(pages: &[ToolsPage]) -> bool {
+    pages.last().is_some_and(|page| page.next.is_none())
 }
 
 /// The same request in another revision.

@@ -1,32 +1,23 @@
 //! Asks by a ping in a session whether the server still knows it.
 
-use std::sync::Arc;
-
-use http::HeaderMap;
 use tokio::time::{Instant, timeout_at};
 use tracing::debug;
 
 use super::answer::{Answer, Refusal, drain};
-use super::command::Send;
 use super::session_loss::{self, Complaint, Fate, LossVerdict, Proof};
-use super::{Context, SendOptions};
+use super::{Context, SendOptions, legacy_sse};
 use crate::limits;
 use crate::lock::lock;
 use crate::message::{Id, Method, reply};
 use crate::net::backoff::entropy;
-use crate::net::{Call, Endpoint, Lane};
+use crate::net::{Call, Lane, Progress};
+use crate::transport::Send;
 use crate::wire::{header, media};
 
-/// What becomes of the message that `sent` carried and `refusal` is about, and of its session: by a
-/// ping if need be, to the `endpoint` and with the `headers` of POSTs in that session.
-pub(super) async fn fate(
-    context: &Context,
-    refusal: &Refusal,
-    sent: &Send,
-    endpoint: &Arc<Endpoint>,
-    headers: &Arc<HeaderMap>,
-) -> Fate {
-    let session = session(endpoint, headers);
+/// What becomes of the message that `sent` and `post` carried and `refusal` is about, and of its
+/// session: by a ping if need be.
+pub(super) async fn fate(context: &Context, refusal: &Refusal, sent: &Send, post: &Call) -> Fate {
+    let session = session(post);
     let complaint = refusal.complaint(session.as_deref());
     let is_ping = sent.message.is_request(&Method::Ping);
     if is_ping {
@@ -34,42 +25,40 @@ pub(super) async fn fate(
     }
     let is_safe = sent.message.method().is_some_and(|method| method.properties().is_safe);
     let verdict = session_loss::of_message(&complaint, is_ping, &lock(&context.habits));
-    match verdict {
+    let fate = match verdict {
         LossVerdict::Answer => Fate::Answered,
         LossVerdict::Lost => Fate::Lost,
         LossVerdict::Suspected | LossVerdict::Presumed => {
-            let (proof, pinged) = ask(context, endpoint, headers).await;
+            let (proof, pinged) = ask(context, post).await;
             debug!(?verdict, ?proof, "a refusal may be about the session");
             session_loss::fate(verdict, proof, &complaint, pinged.as_ref(), is_safe)
         }
+    };
+    if fate == Fate::Lost && sent.is_last_try {
+        lock(&context.habits).note_last_loss(&complaint);
     }
+    fate
 }
 
-/// The session that POSTs to `endpoint` with these `headers` are sent in. The older transport has it
-/// in the address.
-pub(super) fn session(endpoint: &Endpoint, headers: &HeaderMap) -> Option<String> {
-    let header = headers.get(header::SESSION_ID).and_then(|id| id.to_str().ok());
-    let is_session = |name: &str| name.to_ascii_lowercase().starts_with("session");
-    let in_address = || endpoint.url().query_pairs().find(|(name, _)| is_session(name));
-    header.map(str::to_owned).or_else(|| in_address().map(|(_, id)| id.into_owned()))
+/// The session that `call` is sent in. The older transport has it in the address.
+pub(super) fn session(call: &Call) -> Option<String> {
+    let header = call.headers.get(header::SESSION_ID).and_then(|id| id.to_str().ok());
+    header.map(str::to_owned).or_else(|| legacy_sse::session(call.endpoint.url()))
 }
 
-/// Sends a ping, judges the answer, and gives back what was said if it was not a success.
-pub(super) async fn ask(
-    context: &Context,
-    endpoint: &Arc<Endpoint>,
-    headers: &Arc<HeaderMap>,
-) -> (Proof, Option<Complaint>) {
+/// Sends a ping where `post` goes, judges the answer, and gives back what was said if it was not a
+/// success.
+pub(super) async fn ask(context: &Context, post: &Call) -> (Proof, Option<Complaint>) {
     let quick = context.settings.timeouts.quick.unwrap_or(limits::PROOF_WAIT);
     let deadline = Instant::now() + quick.min(limits::PROOF_WAIT);
     let id = own_id();
-    let session = session(endpoint, headers);
-    let body = reply::request(&id, "ping").bytes().clone();
+    let session = session(post);
     let call = Call {
-        endpoint: Arc::clone(endpoint),
+        body: reply::request(&id, "ping").bytes().clone(),
         // An answer is kept back for it: it must not wait behind calls.
         lane: Lane::Urgent,
-        ..context.call(http::Method::POST, Arc::clone(headers), body)
+        progress: Progress::default(),
+        ..post.clone()
     };
     let Ok(Ok(response)) = timeout_at(deadline, context.send(call, SendOptions::aside())).await
     else {
@@ -85,10 +74,11 @@ pub(super) async fn ask(
         return (Proof::Lives, None);
     }
     let complaint = Refusal::read(response, context, Some(&id)).await.complaint(session.as_deref());
-    lock(&context.habits).note_refused_ping(session.as_deref(), &complaint);
-    let proof = session_loss::of_ping(&complaint, &lock(&context.habits));
+    let mut habits = lock(&context.habits);
+    habits.note_refused_ping(session.as_deref(), &complaint);
+    let proof = session_loss::of_ping(&complaint, &habits);
     if proof == Proof::Lives {
-        lock(&context.habits).note_answered_ping();
+        habits.note_answered_ping();
     }
     (proof, Some(complaint))
 }

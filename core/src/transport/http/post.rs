@@ -1,5 +1,6 @@
 //! The life of one POST of Streamable HTTP: sent, answered or failed, and never without an end.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -8,9 +9,7 @@ use http::{HeaderValue, Response};
 use tracing::debug;
 
 use super::answer::{Answer, drain, unreadable};
-use super::command::{Event, Send};
 use super::modern::Params;
-use super::presence::with_notice;
 use super::remedy::is_modern_refusal;
 use super::report::Report;
 use super::session::SessionHeaders;
@@ -22,6 +21,7 @@ use crate::lock::lock;
 use crate::message::{Head, Id, Message, Method, edit, peek, reply};
 use crate::net::{Call, Content};
 use crate::revision::subscription::Promise;
+use crate::transport::{Event, Send};
 use crate::wire::header;
 
 /// One message on its way, with all that its exchange needs.
@@ -49,17 +49,12 @@ pub(super) struct Exchange {
 }
 
 impl Exchange {
-    pub(super) fn new(
-        context: Arc<Context>,
-        session: Arc<SessionHeaders>,
-        send: Send,
-        mirrored: Params,
-    ) -> Self {
+    pub(super) fn new(context: Arc<Context>, session: Arc<SessionHeaders>, send: Send) -> Self {
         Self {
             limit: silence_limit(&send.message, &context.settings.timeouts),
             context,
             send,
-            mirrored,
+            mirrored: Params::new(),
             session,
             is_settled: false,
             named_session: None,
@@ -71,14 +66,13 @@ impl Exchange {
     }
 
     /// Sends the message, and delivers what comes back.
-    pub(super) async fn run(mut self, call: Call) {
+    pub(super) async fn run(mut self) {
+        let call = self.written();
         self.context.log_sent(&self.send, self.session_id());
         if let Err(error) = self.perform(call).await {
-            self.fail(error).await;
+            self.fail(error);
         }
-        if !self.is_settled {
-            self.adopt_session();
-        }
+        self.adopt_session();
     }
 
     /// The session's id, unless it is none of the message's business.
@@ -131,7 +125,7 @@ impl Exchange {
         let status = response.status().as_u16();
         let answer = Answer::of(&response);
         if !wants_content && answer != Answer::Refused {
-            self.accept().await;
+            self.accept();
         }
         let fared = match answer {
             Answer::Refused => Box::pin(self.refused(response)).await,
@@ -139,7 +133,12 @@ impl Exchange {
                 Box::pin(self.listen(Some(response.into_body()))).await
             }
             Answer::Events => {
-                self.name_session();
+                // The server may ask something before it answers, and know only who names it.
+                if let Some(session_id) =
+                    self.named_session.clone().filter(|_| self.is(&Method::Initialize))
+                {
+                    self.context.report(Report::Named { session_id });
+                }
                 self.read_events(response.into_body()).await
             }
             _ if !wants_content => {
@@ -158,49 +157,29 @@ impl Exchange {
         })
     }
 
-    /// The server may ask something before it answers `initialize`, and know only who names it.
-    fn name_session(&self) {
-        if let Some(session_id) = &self.named_session
-            && self.is(&Method::Initialize)
-        {
-            self.context.report(Report::Named { session_id: session_id.clone() });
-        }
-    }
-
     async fn fetch(&self, call: Call) -> Result<Response<Content>, Error> {
         let options = SendOptions { limit: self.limit, ..SendOptions::of(&self.send.message) };
+        let sending = pin!(self.context.send(call, options));
         let answer = match self.context.is_away.load(Ordering::Relaxed) {
-            false => self.context.send(call, options).await,
-            true => Box::pin(self.fetch_from_unreachable(call, options)).await,
+            false => sending.await,
+            true => Box::pin(self.watched(sending)).await,
         };
-        if let Err(error) = &answer {
-            self.context.note_absence(error);
-        }
+        self.context.note_answer(&answer);
         answer
     }
 
-    /// The first that gets through to a server that was away tells so.
-    async fn fetch_from_unreachable(
-        &self,
-        call: Call,
-        options: SendOptions,
-    ) -> Result<Response<Content>, Error> {
-        // A connection that is not broken again at once is a sign of life.
+    /// The first that gets through to a server that was away tells so: a connection that is not
+    /// broken again at once is a sign of life.
+    async fn watched<T>(&self, mut sending: impl Future<Output = T> + Unpin) -> T {
         let lasting = async {
             self.send.progress.begun().await;
             tokio::time::sleep(limits::SIGN_OF_LIFE).await;
+            self.context.note_presence();
         };
-        let sending = self.context.send(call, options);
-        let answer = with_notice(sending, lasting, self.tell_reached()).await;
-        if answer.is_ok() {
-            self.tell_reached().await;
-        }
-        answer
-    }
-
-    pub(super) async fn tell_reached(&self) {
-        if self.context.note_presence() {
-            self.context.events.send(Event::Reached).await;
+        tokio::select! {
+            biased;
+            answer = &mut sending => answer,
+            () = lasting => sending.await,
         }
     }
 
@@ -223,10 +202,15 @@ impl Exchange {
             return debug!(what = ?message, "an answer that nobody wants was dropped");
         }
         context.log_received(&message, Some(&self.send), self.session_id());
-        context.note_answer(&self.send, &message);
-        if self.is(&Method::Initialize) {
-            context.is_decided.store(true, Ordering::Relaxed);
-            self.report_session(&message);
+        // A modern server has no handshake: its first result is what shows that it is there.
+        if let Some(envelope) = self.send.envelope.as_ref().filter(|_| !message.is_error()) {
+            context.note_connection("Streamable HTTP", Some(&envelope.version));
+        }
+        if self.is(&Method::Initialize) && !message.is_error() {
+            // The link must know of the session before the client can answer.
+            let version = peek::negotiated_version(&message);
+            let (ticket, session_id) = (self.send.ticket, self.named_session.take());
+            context.report(Report::Initialized { ticket, session_id, version });
         }
         self.adopt_session();
         let answers = Some(self.send.ticket);
@@ -257,35 +241,24 @@ impl Exchange {
         if is_exact { (message, true) } else { (edit::with_id(&message, own), true) }
     }
 
-    /// The link must know of the session before the client can answer.
-    fn report_session(&mut self, answer: &Message) {
-        if answer.is_error() {
-            return;
-        }
-        let version = peek::negotiated_version(answer);
-        let session_id = self.named_session.take();
-        let ticket = self.send.ticket;
-        self.context.report(Report::Initialized { ticket, session_id, version });
-    }
-
     /// The message fails with this error, unless nobody waits for it any more.
-    async fn fail(&mut self, error: Error) {
+    fn fail(&self, error: Error) {
         let error = self.context.scrubbed(error);
         if self.is_settled || self.send.progress.is_abandoned() {
             return debug!(kind = %error.kind, "the rest of an answer was lost: {error}");
         }
         let ticket = self.send.ticket;
-        self.context.events.send(Event::Failed { ticket, error: error.into() }).await;
+        self.context.events.push(Event::Failed { ticket, error: error.into() });
     }
 
     /// The server has taken a message that has no answer.
-    async fn accept(&mut self) {
+    fn accept(&mut self) {
         self.is_settled = true;
         self.adopt_session();
         if self.send.message.is_notification(&Method::Initialized) {
             self.context.report(Report::Confirmed);
         }
-        self.context.events.send(Event::Accepted(self.send.ticket)).await;
+        self.context.events.push(Event::Accepted(self.send.ticket));
     }
 
     /// Once there is a session, only an answer that opens another can name one.

@@ -9,9 +9,9 @@ use std::future::poll_fn;
 use std::sync::Mutex;
 use std::task::{Poll, Waker};
 
-use super::command::Event;
 use crate::limits;
 use crate::lock::lock;
+use crate::transport::Event;
 use crate::transport::channel::Weighed;
 
 #[derive(Debug, Default)]
@@ -26,26 +26,28 @@ struct Queued {
 }
 
 impl EventQueue {
-    /// Waits for room, then puts it in. One that is larger than all the room goes in alone.
-    pub(super) async fn send(&self, event: Event) {
-        let size = event.size();
-        let mut event = Some(event);
+    /// Waits for room, then puts a message in. One that is larger than all the room goes in alone.
+    pub(super) async fn send(&self, message: Event) {
+        let size = message.size();
         poll_fn(|context| {
             let mut queued = lock(&self.0);
-            // Acknowledgements free places, whoever reads; there are as many as messages out.
-            let is_small = matches!(event, Some(Event::Accepted(_)));
-            let has_room = is_small
-                || queued.events.len() < limits::CHANNEL
-                    && (queued.bytes + size <= limits::CHANNEL_BYTES || queued.events.is_empty());
-            if !has_room {
-                queued.waiting.push(context.waker().clone());
-                return Poll::Pending;
+            let has_room = queued.events.len() < limits::CHANNEL
+                && (queued.bytes + size <= limits::CHANNEL_BYTES || queued.events.is_empty());
+            if has_room {
+                return Poll::Ready(());
             }
-            queued.bytes += size;
-            queued.events.extend(event.take());
-            Poll::Ready(())
+            queued.waiting.push(context.waker().clone());
+            Poll::Pending
         })
         .await;
+        self.push(message);
+    }
+
+    /// Puts in what is small, and of which there is no more than a little for each message out.
+    pub(super) fn push(&self, event: Event) {
+        let mut queued = lock(&self.0);
+        queued.bytes += event.size();
+        queued.events.push_back(event);
     }
 
     pub(super) fn pop(&self) -> Option<Event> {
@@ -59,7 +61,7 @@ impl EventQueue {
         Some(event)
     }
 
-    /// Takes out an acknowledgement, past all messages.
+    /// Takes out an acknowledgement, past all messages: it frees a place, whoever reads.
     pub(super) fn pop_accepted(&self) -> Option<Event> {
         let mut queued = lock(&self.0);
         let at = queued.events.iter().position(|event| matches!(event, Event::Accepted(_)))?;

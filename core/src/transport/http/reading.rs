@@ -36,17 +36,15 @@ impl Exchange {
                 Err(malformed) => wrong = Some(malformed),
             }
         }
-        match wrong {
-            Some(malformed) if !self.is_settled => {
-                let message = format!("The server's answer is {malformed}");
-                let mut error = Error::new(Kind::BadResponse, message);
-                let text = &body[..body.len().min(limits::ERROR_BODY)];
-                error.body = Some(page::readable(&String::from_utf8_lossy(text)).into());
-                Err(error)
-            }
-            _ if !self.is_settled => Err(self.no_response()),
-            _ => Ok(()),
+        if self.is_settled {
+            return Ok(());
         }
+        let Some(malformed) = wrong else { return Err(self.no_response()) };
+        let message = format!("The server's answer is {malformed}");
+        let mut error = Error::new(Kind::BadResponse, message);
+        let text = &body[..body.len().min(limits::ERROR_BODY)];
+        error.body = Some(page::readable(&String::from_utf8_lossy(text)).into());
+        Err(error)
     }
 
     /// Reads events until the stream ends, and goes on with it where it was cut.

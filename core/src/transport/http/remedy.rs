@@ -2,42 +2,36 @@
 //! mended, else an answer or an error.
 
 use std::borrow::Cow;
-use std::sync::Arc;
-use std::time::Duration;
 
 use http::Response;
 use tracing::debug;
 
 use super::SendOptions;
-use super::answer::{Answer, Refusal, is_about_else, unreadable, whole};
-use super::command::{Send, Ticket};
-use super::detect::allows_older_transport;
+use super::answer::{Answer, Refusal, is_about_else, session_lost, unreadable, whole};
 use super::events::{Events, Item, Position};
+use super::modern::is_whole;
 use super::ping::{self, own_id};
 use super::post::Exchange;
 use super::report::Report;
 use super::session_loss::Fate;
+use super::streamable::session_gone;
 use crate::error::{Error, Kind};
 use crate::limits;
-use crate::lock::lock;
 use crate::message::{Id, Json, Members, Message, Method, edit, peek, reply};
 use crate::net::{Call, Content};
 use crate::revision::era_hints::{HEADER_MISMATCH, UNSUPPORTED_VERSION, era_of};
 use crate::revision::tools::ToolsPage;
 use crate::revision::{Envelope, Era, Revision};
 use crate::traffic::{self, Recovery};
+use crate::transport::{Event, Send, Ticket};
 
 impl Exchange {
     pub(super) async fn refused(&mut self, response: Response<Content>) -> Result<(), Error> {
         let refusal = Refusal::read(response, &self.context, self.request_id()).await;
-        self.handle_refusal(refusal).await
-    }
-
-    pub(super) async fn handle_refusal(&mut self, refusal: Refusal) -> Result<(), Error> {
         let fate = match self.session_id().is_some() && !self.opens() {
             true => {
-                let (context, headers) = (&self.context, self.session.own_post_headers());
-                ping::fate(context, &refusal, &self.send, &context.endpoint, &headers).await
+                let post = self.context.post_in(&self.session);
+                ping::fate(&self.context, &refusal, &self.send, &post).await
             }
             false => Fate::Answered,
         };
@@ -46,30 +40,29 @@ impl Exchange {
             return Ok(());
         }
         let answered = self.answer_refusal(refusal).await;
-        if let Some(session) = self.session_id().filter(|_| fate == Fate::AnsweredThenLost) {
-            self.context.report(Report::SessionGone { session: session.clone() });
+        if fate == Fate::AnsweredThenLost {
+            self.report_loss(session_gone());
         }
         answered
     }
 
     /// The session that it was sent in is lost.
     fn lose_session(&mut self, refusal: Refusal) {
-        let error = self.context.scrubbed(refusal.lost_session());
+        let error = self.context.scrubbed(session_lost(refusal.error));
         let answer = refusal.answer.zip(self.request_id());
         let last_word = answer.map(|(error, id)| edit::with_id(&error, id));
-        let Send { ticket, is_last_try, .. } = self.send;
-        if is_last_try {
-            lock(&self.context.habits).note_last_loss(error.status);
+        if !self.send.is_last_try {
+            self.report_loss(error.clone());
         }
-        let session = Arc::clone(&self.session);
-        self.context.report(Report::SessionRejected {
-            ticket,
-            session,
-            error,
-            last_word,
-            is_last_try,
-        });
+        let (ticket, session, error) = (self.send.ticket, self.session.opened_by, error.into());
+        self.context.events.push(Event::SessionRejected { ticket, session, error, last_word });
         self.is_settled = true;
+    }
+
+    fn report_loss(&self, error: Error) {
+        if let Some(session) = self.session_id().cloned() {
+            self.context.report(Report::SessionGone { session, error });
+        }
     }
 
     /// The session is not what it was refused for.
@@ -77,13 +70,10 @@ impl Exchange {
         let Some(id) = self.request_id().cloned() else {
             return Err(refusal.error);
         };
-        if self.opens() && is_about_else(refusal.status) {
+        if self.opens() && is_about_else(refusal.status.as_u16()) {
             return self.refused_for_else(refusal, &id).await;
         }
-        if self.is(&Method::Initialize)
-            && self.context.may_be_older()
-            && allows_older_transport(&refusal)
-        {
+        if self.is(&Method::Initialize) && self.may_be_older(&refusal) {
             return self.try_older_transport(refusal).await;
         }
         if let Some(call) = self.remedy(refusal.answer.as_ref()).await {
@@ -138,11 +128,12 @@ impl Exchange {
             }
             _ => return None,
         }
-        Some(self.written_again())
+        self.send.progress.reset();
+        Some(self.written())
     }
 
-    /// The same request, as it looks by what is known now.
-    pub(super) fn written_again(&mut self) -> Call {
+    /// The message as it looks by what is known now.
+    pub(super) fn written(&mut self) -> Call {
         let outgoing = match &self.alias {
             Some(alias) => {
                 let message = edit::with_id(&self.send.message, alias);
@@ -152,7 +143,6 @@ impl Exchange {
         };
         let (call, mirrored) = self.context.post(&self.session, &outgoing);
         self.mirrored = mirrored;
-        self.send.progress.reset();
         call
     }
 
@@ -162,30 +152,26 @@ impl Exchange {
 
     /// Lists the tools on our own account: what they want in headers may have changed.
     async fn learn_tools_anew(&self) {
-        let limit = self.context.settings.timeouts.quick.unwrap_or(limits::QUICK_TIMEOUT);
-        let (mut pages, mut cursor, mut is_whole) = (Vec::new(), None, false);
-        while !is_whole && pages.len() < limits::LIST_PAGES {
-            match self.list_page(cursor.as_deref(), limit).await {
-                Ok(page) => {
-                    cursor.clone_from(&page.next);
-                    is_whole = cursor.is_none();
-                    pages.push(page);
-                }
+        let mut pages: Vec<ToolsPage> = Vec::new();
+        while pages.len() < limits::LIST_PAGES && !is_whole(&pages) {
+            let cursor = pages.last().and_then(|page| page.next.as_deref());
+            match self.list_page(cursor).await {
+                Ok(page) => pages.push(page),
                 Err(error) => {
                     debug!("no list of tools: {}", self.context.scrubbed(error));
                     break;
                 }
             }
         }
-        debug!(pages = pages.len(), is_whole, "the tools were listed again");
-        self.context.replace_tools(&pages, is_whole);
+        debug!(pages = pages.len(), is_whole = is_whole(&pages), "the tools were listed again");
+        self.context.replace_tools(&pages);
     }
 
-    async fn list_page(&self, cursor: Option<&str>, limit: Duration) -> Result<ToolsPage, Error> {
-        let id = own_id();
-        let message = list_request(&self.send.message, &id, cursor);
+    async fn list_page(&self, cursor: Option<&str>) -> Result<ToolsPage, Error> {
+        let limit = self.context.settings.timeouts.quick.unwrap_or(limits::QUICK_TIMEOUT);
+        let message = list_request(&self.send.message, &own_id(), cursor);
         let envelope = Envelope::of(&message);
-        let asking = self.ask(Send { envelope, ..Send::new(Ticket::default(), message) }, &id);
+        let asking = self.ask(Send { envelope, ..Send::new(Ticket::default(), message) });
         let silent = |_| Error::new(Kind::Timeout, "tools/list was not answered in time");
         let answer = tokio::time::timeout(limit, asking).await.map_err(silent)??;
         let other = || Error::new(Kind::BadResponse, "tools/list was not answered with a list");
@@ -193,7 +179,7 @@ impl Exchange {
     }
 
     /// The answer to a request of our own.
-    async fn ask(&self, request: Send, id: &Id) -> Result<Message, Error> {
+    async fn ask(&self, request: Send) -> Result<Message, Error> {
         let context = &self.context;
         let (call, _) = context.post(&self.session, &request);
         let response = context.send(call, SendOptions::aside()).await?;
@@ -206,7 +192,7 @@ impl Exchange {
             Answer::Events => {
                 let mut events = Events::new(response.into_body(), context, Position::default());
                 while let Some(Item::Message(message)) = events.next(None).await? {
-                    if message.method().is_none() && message.id() == Some(id) {
+                    if message.is_answer() && message.id() == request.message.id() {
                         return Ok(message);
                     }
                 }

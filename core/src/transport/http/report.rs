@@ -1,14 +1,10 @@
 //! What the jobs of a link tell it.
 
-use std::sync::Arc;
-
 use http::HeaderValue;
 
-use super::command::{Send, Ticket};
-use super::legacy_sse::{EventStream, Posted};
-use super::session::SessionHeaders;
+use super::legacy_sse::{EventStream, Refused};
 use crate::error::Error;
-use crate::message::Message;
+use crate::transport::{Send, Ticket};
 
 #[derive(Debug)]
 pub(super) enum Report {
@@ -20,22 +16,12 @@ pub(super) enum Report {
     Adopted { session_id: HeaderValue },
     /// `notifications/initialized` was accepted.
     Confirmed,
-    /// The server does not know the session that a message was sent in.
-    SessionRejected {
-        ticket: Ticket,
-        session: Arc<SessionHeaders>,
-        error: Error,
-        /// The server's own error, in case that it is not about the session.
-        last_word: Option<Message>,
-        /// It has met a loss before: this one is about something else.
-        is_last_try: bool,
-    },
-    /// The same, found out without a message of the client's.
-    SessionGone { session: HeaderValue },
+    /// The server no longer knows this session.
+    SessionGone { session: HeaderValue, error: Error },
     /// The server refused `initialize`, but opened a stream of the older transport.
     IsLegacySse { send: Box<Send>, stream: Box<EventStream> },
     /// The stream of an HTTP+SSE server stands, or there is none.
     StreamOpened(Result<Box<EventStream>, Error>),
-    /// What became of a POST to an HTTP+SSE server.
-    Posted(Posted),
+    /// An HTTP+SSE server did not acknowledge a POST.
+    Refused(Refused),
 }

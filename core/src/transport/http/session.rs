@@ -7,26 +7,27 @@ use http::{HeaderMap, HeaderValue};
 use url::Url;
 
 use super::HttpSettings;
-use super::command::{Send, Ticket};
 use crate::limits;
 use crate::message::Method;
+use crate::transport::{Send, Ticket};
 use crate::wire::header;
 
 /// What has been learned from the answer to `initialize`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct SessionHeaders {
     /// The headers of every POST: the user's, and those that never change.
     base: Arc<HeaderMap>,
     /// The same with session and version, made once for many messages.
-    in_session: Arc<HeaderMap>,
+    pub(super) in_session: Arc<HeaderMap>,
     /// What the user wants to be sent as the revision, whatever was negotiated (C21).
     configured_version: Option<HeaderValue>,
     id: Option<HeaderValue>,
     /// The `initialize` that has opened it.
-    opened_by: Option<Ticket>,
+    pub(super) opened_by: Option<Ticket>,
     /// It was named, but `initialize` is not answered yet.
     is_foreseen: bool,
-    has_begun: bool,
+    /// An `initialize` was answered, whatever has become of the session since.
+    pub(super) has_begun: bool,
     version: Option<HeaderValue>,
 }
 
@@ -47,17 +48,7 @@ impl SessionHeaders {
         // Whatever a call adds finds a place: to make one would mean to hash all of them again.
         base.reserve(limits::ADDED_HEADERS);
         let configured_version = settings.protocol_version.clone().or(from_headers);
-        let base = Arc::new(base);
-        let mut session = Self {
-            in_session: Arc::clone(&base),
-            base,
-            configured_version,
-            id: None,
-            opened_by: None,
-            is_foreseen: false,
-            has_begun: false,
-            version: None,
-        };
+        let mut session = Self { base: Arc::new(base), configured_version, ..Self::default() };
         session.set_id(None);
         session
     }
@@ -65,11 +56,6 @@ impl SessionHeaders {
     /// The session's id, if the server gave one.
     pub(super) fn id(&self) -> Option<&HeaderValue> {
         self.id.as_ref()
-    }
-
-    /// The `initialize` that has opened it.
-    pub(super) fn opened_by(&self) -> Option<Ticket> {
-        self.opened_by
     }
 
     /// An `initialize` was answered: this is the session from now on. Gives back the old id if it
@@ -134,11 +120,6 @@ impl SessionHeaders {
             (None, Some(Method::Initialize)) => Arc::clone(&self.base),
             _ => Arc::clone(&self.in_session),
         }
-    }
-
-    /// The headers of a POST of the bridge's own inside the session.
-    pub(super) fn own_post_headers(&self) -> Arc<HeaderMap> {
-        Arc::clone(&self.in_session)
     }
 
     /// The headers of a GET that opens a stream, or goes on with one.

@@ -16,7 +16,7 @@ pub(super) struct Complaint {
     pub(super) code: Option<i64>,
     /// The body has an answer with the id of the request: somebody has read the request.
     pub(super) is_own: bool,
-    /// That answer is a result.
+    /// That answer is a result; only one with the id of the request is looked at.
     pub(super) is_result: bool,
     /// The message of the JSON-RPC error in the body, if it is one.
     pub(super) said: Option<String>,
@@ -86,9 +86,9 @@ impl Habits {
         self.answers_pings = true;
     }
 
-    /// A request was refused with this status in a new session as well.
-    pub(super) fn note_last_loss(&mut self, status: Option<u16>) {
-        self.repeats_404 |= status == Some(404);
+    /// A request was refused in this way in a new session as well.
+    pub(super) fn note_last_loss(&mut self, complaint: &Complaint) {
+        self.repeats_404 |= complaint.status == 404;
     }
 
     /// It has denied a session to a ping, and the session that replaced it as well, and has never
@@ -134,7 +134,7 @@ pub(super) fn of_ping(complaint: &Complaint, habits: &Habits) -> Proof {
         _ if complaint.denies_session() && habits.denies_pings() => Proof::Refused,
         _ if complaint.denies_session() => Proof::Lost,
         200..=299 => Proof::Lives,
-        _ if complaint.is_result && complaint.is_own => Proof::Lives,
+        _ if complaint.is_result => Proof::Lives,
         // These say something, but not about the session.
         401 | 403 | 408 | 429 => Proof::Silence,
         404 if complaint.is_bare_404() && habits.answers_pings => Proof::Lost,
@@ -186,7 +186,7 @@ impl Complaint {
         let can = match self.status {
             // Some servers put every error into a response that is none.
             200..=299 => self.code.is_some(),
-            _ => self.may_be_about_session() && !(self.is_result && self.is_own),
+            _ => self.may_be_about_session() && !self.is_result,
         };
         can && self.code != Some(METHOD_NOT_FOUND) && era_hints::denies_session(&self.text)
     }

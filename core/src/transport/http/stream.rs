@@ -10,16 +10,16 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tracing::debug;
 
 use super::answer::{Answer, Refusal};
-use super::command::Event;
 use super::events::{Events, Item, Position, timeout};
 use super::report::Report;
 use super::session::SessionHeaders;
 use super::session_loss::{self, Proof};
+use super::streamable::session_gone;
 use super::{Context, SendOptions, ping};
 use crate::limits;
 use crate::net::{Call, Content, Lane};
 use crate::traffic::{self, Recovery};
-use crate::transport::within;
+use crate::transport::{Event, within};
 use crate::wire::header;
 
 /// What asking for a stream led to.
@@ -37,7 +37,7 @@ pub(super) enum Opened {
 pub(super) enum NotNow {
     /// What failed will not be mended in seconds.
     Later,
-    /// Soon, perhaps.
+    /// Soon, perhaps: it was open, or may be.
     Soon,
     /// Too much is asked of the server already; it may say for how long.
     Busy(Option<Duration>),
@@ -73,12 +73,12 @@ pub(super) async fn keep_open(context: Arc<Context>, session: Arc<SessionHeaders
                     continue;
                 }
                 reopening.ended();
-                None
+                NotNow::Soon
             }
             Opened::Never => return debug!("the server has no stream of its own"),
             Opened::Suspicious if is_in_vain(&context, &session).await => return,
-            Opened::Suspicious => Some(NotNow::Soon),
-            Opened::NotNow(not_now) => Some(not_now),
+            Opened::Suspicious => NotNow::Soon,
+            Opened::NotNow(not_now) => not_now,
         };
         reopening.rest(not_now).await;
     }
@@ -121,16 +121,16 @@ impl Reopening {
 
     /// Waits for the next try: for a while, or until the client says something or the server is
     /// reached by other means (C7). The server's own delay is kept even then.
-    pub(super) async fn rest(&mut self, not_now: Option<NotNow>) {
-        let can_be_hastened = !matches!(not_now, Some(NotNow::Later | NotNow::Busy(_)));
+    pub(super) async fn rest(&mut self, not_now: NotNow) {
+        let can_be_hastened = !matches!(not_now, NotNow::Later | NotNow::Busy(_));
         let earliest = self.since + self.position.retry.unwrap_or_default().max(limits::AWAY_CAP);
         let mut wanted = None;
         match not_now {
-            Some(NotNow::Later) => self.position.backoff.slow_down(),
+            NotNow::Later => self.position.backoff.slow_down(),
             // It may have been open all the time: nothing grows that delays the next one.
-            Some(NotNow::Silent) => self.position.backoff.reset(),
-            Some(NotNow::Busy(pause)) => wanted = pause,
-            Some(NotNow::Soon | NotNow::Unreachable) | None => {}
+            NotNow::Silent => self.position.backoff.reset(),
+            NotNow::Busy(pause) => wanted = pause,
+            NotNow::Soon | NotNow::Unreachable => {}
         }
         let pause = self.position.pause().max(wanted.unwrap_or_default());
         let woken_up = async {
@@ -146,11 +146,11 @@ impl Reopening {
 
 /// Whether there is no stream to be had in this session, or no session any more, which is told.
 async fn is_in_vain(context: &Context, session: &SessionHeaders) -> bool {
-    match ping::ask(context, &context.endpoint, &session.own_post_headers()).await.0 {
+    match ping::ask(context, &context.post_in(session)).await.0 {
         Proof::Lives | Proof::Refused => debug!("the server has no stream in this session"),
         Proof::Lost => {
             if let Some(session) = session.id().cloned() {
-                context.report(Report::SessionGone { session });
+                context.report(Report::SessionGone { session, error: session_gone() });
             }
         }
         Proof::Silence => return false,
@@ -169,8 +169,8 @@ pub(super) async fn open(
         headers.insert(header::LAST_EVENT_ID, id.clone());
     }
     let in_session = headers.contains_key(header::SESSION_ID);
-    let session = ping::session(&context.endpoint, &headers);
     let call = Call { lane, ..context.call(Method::GET, headers, Bytes::new()) };
+    let session = ping::session(&call);
     let sending = context.send(call, SendOptions::aside());
     let response = match within(context.settings.timeouts.quick, sending).await {
         Ok(Ok(response)) => response,

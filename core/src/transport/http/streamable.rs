@@ -9,7 +9,6 @@ use http::HeaderValue;
 use tokio::time::timeout;
 use tracing::debug;
 
-use super::command::{Event, Send, Ticket};
 use super::link::Io;
 use super::post::Exchange;
 use super::report::Report;
@@ -19,6 +18,7 @@ use crate::auth::Login;
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::net::Call;
+use crate::transport::{Event, Send, Ticket};
 use crate::wire::header;
 
 #[derive(Debug)]
@@ -27,16 +27,15 @@ pub(super) struct Streamable {
     session: Arc<SessionHeaders>,
     /// Why the last session was lost.
     loss: Error,
-    server_stream: Option<Ticket>,
 }
+
+/// The job that keeps the server's own stream open.
+const SERVER_STREAM: Ticket = Ticket::of_link(0);
 
 impl Streamable {
     pub(super) fn new(context: &Context) -> Self {
-        Self {
-            session: Arc::new(SessionHeaders::new(&context.settings)),
-            loss: session_gone(),
-            server_stream: None,
-        }
+        let session = Arc::new(SessionHeaders::new(&context.settings));
+        Self { session, loss: session_gone() }
     }
 
     pub(super) fn on_report(&mut self, report: Report, io: &mut Io) {
@@ -45,7 +44,7 @@ impl Streamable {
                 let shown = session_id.as_ref().and_then(|id| id.to_str().ok());
                 debug!(version, session = shown, "a session begins");
                 io.context.note_connection("Streamable HTTP", version.as_deref());
-                self.close_server_stream(io);
+                io.exchanges.give_up(SERVER_STREAM, Duration::ZERO);
                 let session = Arc::make_mut(&mut self.session);
                 let old = session.begin(ticket, session_id, version.as_deref());
                 self.discard(old, io);
@@ -57,26 +56,25 @@ impl Streamable {
             Report::Adopted { session_id } => {
                 Arc::make_mut(&mut self.session).adopt(session_id);
             }
-            Report::Confirmed => self.open_server_stream(io),
-            Report::SessionRejected { ticket, session, error, last_word, is_last_try } => {
-                // The loss of a session that another has replaced is no news.
-                let opened_by = session.opened_by();
-                let opened_by = opened_by.filter(|_| opened_by == self.session.opened_by());
-                if let Some(id) = session.id().filter(|_| !is_last_try) {
-                    self.forget_session(id, &error, io);
-                }
-                let (session, error) = (opened_by, error.into());
-                io.report(Event::SessionRejected { ticket, session, error, last_word });
+            Report::Confirmed if io.context.settings.server_stream => {
+                let stream = stream::keep_open(Arc::clone(&io.context), Arc::clone(&self.session));
+                io.exchanges.start(SERVER_STREAM, Box::pin(stream));
             }
-            Report::SessionGone { session } => {
-                let opened_by = self.session.opened_by();
-                if self.forget_session(&session, &session_gone(), io) {
-                    let error = session_gone().into();
-                    io.report(Event::SessionLost { session: opened_by, error });
+            Report::SessionGone { session, error } if self.session.id() == Some(&session) => {
+                debug!(session = session.to_str().ok(), "the session is lost");
+                let opened_by = self.session.opened_by;
+                Arc::make_mut(&mut self.session).forget();
+                io.exchanges.give_up(SERVER_STREAM, Duration::ZERO);
+                self.loss = error.clone();
+                // No news to who was told by the message that met the loss.
+                if opened_by.is_some() {
+                    io.report(Event::SessionLost { session: opened_by, error: error.into() });
                 }
             }
+            // Nobody wants the stream, or another session has begun.
+            Report::Confirmed | Report::SessionGone { .. } => {}
             // Of the other transport, or for the link itself.
-            Report::StreamOpened(_) | Report::Posted(_) | Report::IsLegacySse { .. } => {}
+            Report::StreamOpened(_) | Report::Refused(_) | Report::IsLegacySse { .. } => {}
         }
     }
 
@@ -86,27 +84,15 @@ impl Streamable {
         let context = Arc::clone(&io.context);
         let call = delete(&context, &self.session, &session);
         io.exchanges.start_aside(async move {
-            let _ = timeout(limits::CLOSE, context.send(call, SendOptions::aside())).await;
+            end_session(&context, call, Login::Never, limits::CLOSE).await;
         });
-    }
-
-    /// The server has rejected the session with this id. `false`: it is another one by now.
-    fn forget_session(&mut self, id: &HeaderValue, error: &Error, io: &mut Io) -> bool {
-        let is_current = self.session.id() == Some(id);
-        if is_current {
-            debug!(session = id.to_str().ok(), "the session is lost");
-            Arc::make_mut(&mut self.session).forget();
-            self.loss = error.clone();
-            self.close_server_stream(io);
-        }
-        is_current
     }
 
     /// Starts the POST of one message.
     pub(super) fn send(&mut self, send: Send, io: &mut Io) {
         let ticket = send.ticket;
         // Between the decision to send it and now, its session was lost.
-        if send.session.is_some() && send.session != self.session.opened_by() {
+        if send.session.is_some() && send.session != self.session.opened_by {
             let (session, last_word, error) = (None, None, self.loss.clone().into());
             return io.report(Event::SessionRejected { ticket, session, error, last_word });
         }
@@ -114,48 +100,15 @@ impl Streamable {
             return io.report(Event::Accepted(ticket));
         }
         io.context.wake_retries();
-        let (call, mirrored) = io.context.post(&self.session, &send);
-        let (context, session) = (Arc::clone(&io.context), Arc::clone(&self.session));
-        let exchange = Exchange::new(context, session, send, mirrored);
-        io.exchanges.start(ticket, Box::pin(exchange.run(call)));
+        let exchange = Exchange::new(Arc::clone(&io.context), Arc::clone(&self.session), send);
+        io.exchanges.start(ticket, Box::pin(exchange.run()));
     }
 
-    fn open_server_stream(&mut self, io: &mut Io) {
-        if !io.context.settings.server_stream {
-            return;
-        }
-        self.close_server_stream(io);
-        let stream = stream::keep_open(Arc::clone(&io.context), Arc::clone(&self.session));
-        self.server_stream = Some(io.exchanges.start_aside(stream));
-    }
-
-    fn close_server_stream(&mut self, io: &mut Io) {
-        if let Some(stream) = self.server_stream.take() {
-            io.exchanges.drop_job(stream);
-        }
-    }
-
-    /// Nothing more is sent in the session, which is given back to be deleted.
-    pub(super) fn end(&mut self) -> Arc<SessionHeaders> {
-        let session = Arc::clone(&self.session);
+    /// Nothing more is sent in the session; gives back what tells the server so.
+    pub(super) fn end(&mut self, context: &Context) -> Option<Call> {
+        let call = self.session.id().map(|id| delete(context, &self.session, id));
         Arc::make_mut(&mut self.session).forget();
-        session
-    }
-}
-
-/// Ends the session, if there is one.
-pub(super) async fn delete_session(context: &Context, session: &SessionHeaders, limit: Duration) {
-    let Some(id) = session.id() else { return };
-    let call = delete(context, session, id);
-    match timeout(
-        limit,
-        context.send(call, SendOptions { login: Login::Leaving, ..SendOptions::aside() }),
-    )
-    .await
-    {
-        Ok(Ok(response)) => debug!(status = response.status().as_u16(), "session deleted"),
-        Ok(Err(error)) => debug!("the session was not deleted: {}", context.scrubbed(error)),
-        Err(_) => debug!("the session was not deleted in time"),
+        call
     }
 }
 
@@ -165,6 +118,17 @@ fn delete(context: &Context, session: &SessionHeaders, id: &HeaderValue) -> Call
     context.call(http::Method::DELETE, headers, Bytes::new())
 }
 
-fn session_gone() -> Error {
+/// Sends the `call` that ends a session.
+pub(super) async fn end_session(context: &Context, call: Call, login: Login, limit: Duration) {
+    let sending = context.send(call, SendOptions { login, ..SendOptions::aside() });
+    match timeout(limit, sending).await {
+        Ok(Ok(response)) => debug!(status = response.status().as_u16(), "session deleted"),
+        Ok(Err(error)) => debug!("the session was not deleted: {}", context.scrubbed(error)),
+        Err(_) => debug!("the session was not deleted in time"),
+    }
+}
+
+/// The loss of a session in general.
+pub(super) fn session_gone() -> Error {
     Error::new(Kind::SessionLost, "The server no longer knows the session").not_delivered()
 }

@@ -17,8 +17,7 @@ use crate::wire::header;
 #[derive(Debug)]
 pub(super) struct Address {
     pub(super) endpoint: Arc<Endpoint>,
-    /// Where it may be meant to be, if nobody is there, the likeliest last; none once an address has
-    /// proved right.
+    /// Where it may be meant to be, if nobody is there, the likeliest last.
     pub(super) others: Vec<Endpoint>,
     pub(super) session: Option<HeaderValue>,
 }
@@ -45,7 +44,9 @@ impl Address {
         }
         let others = behind_prefix(stream, &url);
         let others = others.iter().rev().filter_map(|url| Endpoint::new(url).ok()).collect();
-        Ok(Self { endpoint: Arc::new(Endpoint::new(&url)?), others, session: session(&url) })
+        let session = session(&url).and_then(|id| HeaderValue::try_from(id).ok());
+        let session = session.filter(header::is_session_id);
+        Ok(Self { endpoint: Arc::new(Endpoint::new(&url)?), others, session })
     }
 
     /// Nobody is there: `true` if there is another one to be tried.
@@ -74,12 +75,11 @@ fn behind_prefix(stream: &Url, announced: &Url) -> Vec<Url> {
         .collect()
 }
 
-/// Servers name it in the query, under one name or another.
-fn session(url: &Url) -> Option<HeaderValue> {
-    let names = ["sessionid", "session_id", "session"];
-    let is_session = |name: &str| names.contains(&name.to_ascii_lowercase().as_str());
-    let (_, value) = url.query_pairs().find(|(name, _)| is_session(name))?;
-    HeaderValue::from_str(&value).ok().filter(header::is_session_id)
+/// The session that an address names: in the query, under one name or another.
+pub(in super::super) fn session(url: &Url) -> Option<String> {
+    let is_session = |name: &str| name.to_ascii_lowercase().starts_with("session");
+    let (_, id) = url.query_pairs().find(|(name, _)| is_session(name))?;
+    Some(id.into_owned())
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ mod post;
 mod session;
 mod stream;
 
-pub(super) use post::Posted;
+pub(super) use address::session;
+pub(super) use post::Refused;
 pub(super) use session::HttpSse;
 pub(super) use stream::{EventStream, First, open};

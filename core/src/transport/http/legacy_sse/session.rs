@@ -1,35 +1,30 @@
 //! HTTP+SSE: POSTs for all that the server is told, and one stream for all that it says.
 
-use std::collections::VecDeque;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use tracing::{debug, warn};
 
-use super::post::{Posted, post};
+use super::post::{Refused, post};
 use super::stream::{self, EventStream, First};
 use crate::error::{Error, Kind};
-use crate::lock::lock;
 use crate::message::{Head, Message, Method, Outline, peek};
 use crate::net::{Call, Lane};
 use crate::traffic;
 use crate::transport::http::SendOptions;
-use crate::transport::http::command::{Event, Send, Ticket};
+use crate::transport::http::answer::session_lost;
 use crate::transport::http::events::{Item, too_large};
 use crate::transport::http::link::Io;
 use crate::transport::http::report::Report;
-use crate::transport::http::session::SessionHeaders;
+use crate::transport::http::session_loss::Fate;
+use crate::transport::{Event, Send, Ticket};
 
 #[derive(Debug, Default)]
 pub(in super::super) struct HttpSse {
     phase: StreamPhase,
     /// How many streams there were: a POST belongs to the one that was open.
     streams: u64,
-    /// Every session that was opened by this ticket or an earlier one is lost.
-    lost: Option<Ticket>,
-    /// The newest ticket of the engine's.
-    newest: Ticket,
 }
 
 /// Where the stream stands.
@@ -39,7 +34,7 @@ enum StreamPhase {
     #[default]
     Closed,
     /// It is being opened for these.
-    Opening(VecDeque<Send>),
+    Opening(Vec<Send>),
     Open(Box<EventStream>),
 }
 
@@ -61,7 +56,7 @@ impl HttpSse {
     pub(in super::super) fn on_report(&mut self, report: Report, io: &mut Io) {
         match report {
             Report::StreamOpened(opened) => self.opened(opened, io),
-            Report::Posted(posted) => self.posted(posted, io),
+            Report::Refused(refused) => self.refused(refused, io),
             // Of the other transport, from before it was known that it is this one.
             _ => debug!("a report of the other transport was ignored"),
         }
@@ -90,16 +85,22 @@ impl HttpSse {
     }
 
     pub(in super::super) fn send(&mut self, send: Send, io: &mut Io) {
-        self.give_up_what_slept(io);
-        if send.ticket.is_of_engine() {
-            self.newest = self.newest.max(send.ticket);
+        // Nothing is sent into a session whose stream has slept along with the machine: it may look
+        // open for minutes, and no answer would come.
+        if let StreamPhase::Open(stream) = &self.phase
+            && stream.sleeps != io.context.client.sleeps()
+        {
+            self.end_stream(Error::new(Kind::Closed, "the machine has slept"), io);
         }
+        let opened_by = match &self.phase {
+            StreamPhase::Open(stream) => stream.headers.opened_by,
+            StreamPhase::Closed | StreamPhase::Opening(_) => None,
+        };
         let is_request = send.message.request_id().is_some();
-        // Between the decision to send it and now, the stream has ended: the engine hears of
-        // that, and knows that it did not leave.
-        let is_stale = send.session.is_some_and(|session| Some(session) <= self.lost);
         match &mut self.phase {
-            _ if is_stale => {
+            // Between the decision to send it and now, the stream has ended: the engine hears of
+            // that, and knows that it did not leave.
+            _ if send.session.is_some() && send.session != opened_by => {
                 let error = Error::new(Kind::SessionLost, "The stream of the session has ended");
                 let (ticket, session) = (send.ticket, send.session);
                 let error = error.not_delivered().into();
@@ -108,36 +109,31 @@ impl HttpSse {
             StreamPhase::Open(_) => self.launch(send, io),
             // It is about a session, and there is none.
             _ if send.lane == Lane::Urgent && !is_request => {}
-            StreamPhase::Opening(waiting) => waiting.push_back(send),
+            StreamPhase::Opening(waiting) => waiting.push(send),
             StreamPhase::Closed => self.open_for(send, io),
         }
     }
 
     fn open_for(&mut self, first: Send, io: &mut Io) {
         let context = Arc::clone(&io.context);
-        let headers = SessionHeaders::new(&context.settings).stream_headers();
         let login = SendOptions::of(&first.message).login;
         io.exchanges.start_aside(async move {
-            let opened = stream::open(&context, headers, First::Anything, login).await;
+            let opened = stream::open(&context, First::Anything, login).await;
             context.report(Report::StreamOpened(opened));
         });
-        self.phase = StreamPhase::Opening(VecDeque::from([first]));
+        self.phase = StreamPhase::Opening(vec![first]);
     }
 
     fn opened(&mut self, opened: Result<Box<EventStream>, Error>, io: &mut Io) {
-        let StreamPhase::Opening(waiting) = std::mem::replace(&mut self.phase, StreamPhase::Closed)
-        else {
-            return;
-        };
+        let StreamPhase::Opening(waiting) = std::mem::take(&mut self.phase) else { return };
+        io.context.note_answer(&opened);
         match opened {
             Ok(stream) => {
                 self.phase = StreamPhase::Open(stream);
                 io.report(Event::StreamOpened);
-                reached(io);
                 waiting.into_iter().for_each(|send| self.launch(send, io));
             }
             Err(error) => {
-                io.context.note_absence(&error);
                 // None of them could leave without a stream.
                 for send in waiting {
                     let (ticket, error) = (send.ticket, error.clone().into());
@@ -155,13 +151,8 @@ impl HttpSse {
         if send.message.is_request(&Method::Initialize) {
             stream.initialize = send.message.request_id().map(|id| (ticket, id.clone()));
         }
-        let headers = stream.headers.post_headers(&send);
-        let call = Call {
-            endpoint: Arc::clone(&stream.address.endpoint),
-            lane: send.lane,
-            progress: send.progress.clone(),
-            ..io.context.call(http::Method::POST, headers, send.message.bytes().clone())
-        };
+        let (call, _) = io.context.post(&stream.headers, &send);
+        let call = Call { endpoint: Arc::clone(&stream.address.endpoint), ..call };
         let context = Arc::clone(&io.context);
         io.exchanges.start(ticket, Box::pin(post(context, Box::new(send), self.streams, call)));
     }
@@ -188,47 +179,28 @@ impl HttpSse {
         io.report(Event::Message { message, answers: None });
     }
 
-    fn posted(&mut self, posted: Posted, io: &mut Io) {
-        let Posted { send, stream, answer, outcome } = posted;
-        let is_lost = |error: &Error| error.kind == Kind::SessionLost;
-        let is_session_lost = outcome.as_ref().err().is_some_and(is_lost);
+    fn refused(&mut self, refused: Refused, io: &mut Io) {
+        let Refused { send, stream, fate, answer, error } = refused;
         let (ticket, is_current) = (send.ticket, stream == self.streams);
         // An answer that came on the stream, or a cancellation, was first.
         let is_wanted = !send.progress.is_abandoned();
-        if let Err(error) = &outcome {
-            io.context.note_absence(error);
-        }
-        if outcome.as_ref().err().is_none_or(|error| error.status.is_some()) {
-            reached(io);
-        }
-        match (answer, outcome) {
-            (None, Ok(())) => {
-                if let StreamPhase::Open(stream) = &mut self.phase {
-                    stream.address.others.clear();
-                }
-                io.report(Event::Accepted(ticket));
-            }
-            (Some(_), _) if !is_wanted => {}
-            (Some(message), outcome) => {
-                io.report(Event::Message { message, answers: Some(ticket) });
-                if let (Err(error), true) = (outcome, is_current) {
-                    self.end_stream(error, io);
-                }
-            }
-            (None, Err(error)) if is_wanted && self.goes_elsewhere(&send, &error) => {
-                self.launch(*send, io);
-            }
-            (None, Err(_)) if is_session_lost && !is_wanted => {}
-            (None, Err(error)) if is_session_lost => {
-                if send.is_last_try {
-                    lock(&io.context.habits).note_last_loss(error.status);
-                } else if is_current {
+        match (fate, answer) {
+            (Fate::Lost, _) | (_, Some(_)) if !is_wanted => {}
+            (Fate::Lost, _) => {
+                if is_current && !send.is_last_try {
                     self.close_stream();
                 }
-                let (session, error) = (send.session, error.into());
+                let (session, error) = (send.session, session_lost(error).into());
                 io.report(Event::SessionRejected { ticket, session, error, last_word: None });
             }
-            (None, Err(error)) => io.report(Event::Failed { ticket, error: error.into() }),
+            (fate, Some(message)) => {
+                io.report(Event::Message { message, answers: Some(ticket) });
+                if fate == Fate::AnsweredThenLost && is_current {
+                    self.end_stream(session_lost(error), io);
+                }
+            }
+            (_, None) if is_wanted && self.goes_elsewhere(&send, &error) => self.launch(*send, io),
+            (_, None) => io.report(Event::Failed { ticket, error: error.into() }),
         }
     }
 
@@ -237,17 +209,8 @@ impl HttpSse {
         let StreamPhase::Open(stream) = &mut self.phase else { return false };
         matches!(error.status, Some(404 | 405))
             && send.message.is_request(&Method::Initialize)
+            && stream.headers.opened_by.is_none()
             && stream.address.try_other()
-    }
-
-    /// Nothing is sent into a session whose stream has slept along with the machine: it may look
-    /// open for minutes, and no answer would come.
-    fn give_up_what_slept(&mut self, io: &mut Io) {
-        if let StreamPhase::Open(stream) = &self.phase
-            && stream.sleeps != io.context.client.sleeps()
-        {
-            self.end_stream(Error::new(Kind::Closed, "the machine has slept"), io);
-        }
     }
 
     fn end_stream(&mut self, why: Error, io: &mut Io) {
@@ -259,14 +222,6 @@ impl HttpSse {
     fn close_stream(&mut self) {
         self.phase = StreamPhase::Closed;
         self.streams += 1;
-        self.lost = Some(self.newest);
-    }
-}
-
-/// The server is there, if it was not.
-fn reached(io: &mut Io) {
-    if io.context.note_presence() {
-        io.report(Event::Reached);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Response};
+use http::{Method, Response};
 use tracing::debug;
 
 use super::address::Address;
@@ -13,8 +13,8 @@ use crate::limits;
 use crate::message::Id;
 use crate::net::{Call, Content, Endpoint, Lane, final_endpoint};
 use crate::secret::shown;
+use crate::transport::Ticket;
 use crate::transport::http::answer::{Answer, Refusal};
-use crate::transport::http::command::Ticket;
 use crate::transport::http::events::{Events, Payload, Position, timeout};
 use crate::transport::http::session::SessionHeaders;
 use crate::transport::http::{Context, SendOptions};
@@ -44,12 +44,13 @@ pub(in super::super) enum First {
 /// Opens a stream. Whatever goes wrong, no message has been sent.
 pub(in super::super) async fn open(
     context: &Context,
-    headers: HeaderMap,
     first: First,
     login: Login,
 ) -> Result<Box<EventStream>, Error> {
     let limit = context.settings.timeouts.quick.unwrap_or(limits::QUICK_TIMEOUT);
-    let call = Call { lane: Lane::Lasting, ..context.call(Method::GET, headers, Bytes::new()) };
+    let headers = SessionHeaders::new(&context.settings);
+    let call = context.call(Method::GET, headers.stream_headers(), Bytes::new());
+    let call = Call { lane: Lane::Lasting, ..call };
     // A login on the way takes its own time.
     let what = "Stream";
     let options = SendOptions { login, limit: Some(limit), what, ..SendOptions::aside() };
@@ -57,7 +58,8 @@ pub(in super::super) async fn open(
         let response = context.send(call, options).await?;
         let what = "No address for messages came on the stream: timeout";
         let silent = |_| timeout(what, limit);
-        tokio::time::timeout(limit, read(context, response, first)).await.map_err(silent)?
+        let reading = read(context, response, headers, first);
+        tokio::time::timeout(limit, reading).await.map_err(silent)?
     };
     opening.await.map_err(|error| context.scrubbed(error.not_delivered()))
 }
@@ -66,6 +68,7 @@ pub(in super::super) async fn open(
 async fn read(
     context: &Context,
     response: Response<Content>,
+    headers: SessionHeaders,
     first: First,
 ) -> Result<Box<EventStream>, Error> {
     let place = final_endpoint(&response).unwrap_or_else(|| Arc::clone(&context.endpoint));
@@ -83,7 +86,6 @@ async fn read(
                 let address = Address::resolve(place.url(), &data)?;
                 debug!(endpoint = %address.endpoint, "the stream is open");
                 let sleeps = context.client.sleeps();
-                let headers = SessionHeaders::new(&context.settings);
                 let stream = EventStream { events, address, headers, initialize: None, sleeps };
                 return Ok(Box::new(stream));
             }

@@ -1,14 +1,13 @@
-//! What an HTTP link is told to do, and what it reports. It decides nothing about a message itself:
+//! What a server's link is told to do, and what it reports. It decides nothing about a message itself:
 //! order, limits, retries and lost sessions are the engine's.
 
 use std::time::Duration;
 
+use super::channel::Weighed;
 use crate::error::Error;
 use crate::message::{Id, Message};
 use crate::net::{Lane, Progress};
 use crate::revision::Envelope;
-use crate::transport::LoginStage;
-use crate::transport::channel::Weighed;
 
 /// The number of one send of a message. It is never on the wire, so no peer can imitate it.
 ///
@@ -22,13 +21,8 @@ impl Ticket {
         Self(1 << 62 | number)
     }
 
-    /// Whether the engine has given it out: only those are in the order of sending.
-    pub(super) fn is_of_engine(self) -> bool {
-        self.0 >> 62 == 0
-    }
-
     /// For a job of the link that belongs to no message.
-    pub(super) fn of_link(number: u64) -> Self {
+    pub(super) const fn of_link(number: u64) -> Self {
         Self(1 << 63 | number)
     }
 }
@@ -115,6 +109,15 @@ pub(crate) enum Event {
     Reached,
     /// How far a login is that messages wait for; `None`: it is over.
     LoginPending(Option<LoginStage>),
+}
+
+/// How far a login is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum LoginStage {
+    /// It is prepared, or somebody has done their part and the rest follows.
+    UnderWay,
+    /// Somebody has to do what this says.
+    Page(String),
 }
 
 impl Weighed for Event {
