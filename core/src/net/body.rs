@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use bytes::{Buf, Bytes};
@@ -23,7 +23,6 @@ struct Course {
     stage: AtomicU8,
     is_unwanted: AtomicBool,
     begun: Notify,
-    peer: Mutex<Option<IpAddr>>,
 }
 
 const WAITING: u8 = 0;
@@ -70,16 +69,6 @@ impl Progress {
     /// had been.
     pub fn reset(&self) {
         self.0.stage.store(WAITING, Ordering::Relaxed);
-    }
-
-    /// The address of whoever has answered; `None` if a proxy stands in between.
-    #[must_use]
-    pub fn peer(&self) -> Option<IpAddr> {
-        *self.0.peer.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn note_peer(&self, peer: Option<IpAddr>) {
-        *self.0.peer.lock().unwrap_or_else(PoisonError::into_inner) = peer;
     }
 
     /// Holds it back for good, unless it has begun to leave already; then `false`.
@@ -168,6 +157,8 @@ impl Buf for Outbound {
 #[derive(Debug)]
 pub struct Inbound {
     pub(super) body: Incoming,
+    /// The address of whoever has answered; `None` if a proxy stands in between.
+    pub peer: Option<IpAddr>,
     pub(super) _lease: Option<Lease>,
 }
 

@@ -111,20 +111,20 @@ impl HttpClient {
 
     /// One request and its answer. What the server has certainly not looked at goes out again.
     async fn exchange(&self, call: &Call) -> Result<Response<Inbound>, Error> {
-        let (url, uri) = (call.endpoint.url(), call.endpoint.uri());
         let mut tries = 0;
         loop {
-            let error = match self.pool.send(call).await {
+            let host = self.pool.host(call.endpoint.uri());
+            let error = match host.send(call).await {
                 Ok(response) => return Ok(response),
                 Err(error) => error,
             };
             tries += 1;
             let remedy = fault::remedy(&error, &call.progress);
             let Some(remedy) = remedy.filter(|_| tries <= limits::UNTOUCHED_TRIES) else {
-                return Err(fault::explain(&error, url, &call.progress));
+                return Err(fault::explain(&error, call.endpoint.url(), &call.progress));
             };
             if remedy == RetryAtOnce::Http1 {
-                self.pool.host(uri).refuses_http2();
+                host.refuses_http2();
             }
             debug!("retry {tries} of {}, {remedy:?}: {error}", limits::UNTOUCHED_TRIES);
             call.progress.reset();

@@ -96,11 +96,15 @@ impl Connector {
         }
     }
 
-    /// Opens a connection to the server of `uri`, to which these protocols are offered.
-    pub(super) async fn connect(&self, uri: &Uri, offer: Alpn) -> Result<NetStream, ConnectFault> {
+    /// Opens a connection to the server of `uri`, through `proxy` if there is one, to which these protocols are offered.
+    pub(super) async fn connect(
+        &self,
+        uri: &Uri,
+        proxy: Option<&Arc<Proxy>>,
+        offer: Alpn,
+    ) -> Result<NetStream, ConnectFault> {
         let limit = self.options.connect_timeout;
         let told = traffic::Connecting::begin(uri);
-        let proxy = self.options.proxies.of(uri);
         let timed = tokio::time::timeout(limit, self.open(uri, proxy, offer)).await;
         let opened = timed.unwrap_or_else(|_| Err(ConnectFault::Timeout(limit, proxy.cloned())));
         if let Some(told) = told {

@@ -1,6 +1,7 @@
 //! The body of an answer, unpacked where a server has packed it although nobody asked for that.
 
 use std::io::{self, Write};
+use std::net::IpAddr;
 
 use bytes::{Buf, Bytes};
 use flate2::write::MultiGzDecoder;
@@ -58,6 +59,12 @@ impl Content {
             None => self.inbound.body.size_hint().exact().unwrap_or_default(),
             Some(_) => 0,
         }
+    }
+
+    /// The address of whoever has answered; `None` if a proxy stands in between.
+    #[must_use]
+    pub fn peer(&self) -> Option<IpAddr> {
+        self.inbound.peer
     }
 
     /// Whether it is known, without any wait, that nothing more comes.

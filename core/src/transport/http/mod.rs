@@ -269,7 +269,7 @@ impl Context {
             }
             let is_vain = times > 0;
             refusals.push(status);
-            if let (Some(oauth), Some(peer)) = (credentials.oauth(), call.progress.peer()) {
+            if let (Some(oauth), Some(peer)) = (credentials.oauth(), response.body().peer()) {
                 oauth.met(peer);
             }
             let said = response.headers();
