@@ -11,9 +11,9 @@ use std::time::Duration;
 use http::Uri;
 use hyper_rustls::MaybeHttpsStream;
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::client::legacy::connect::dns::{GaiResolver, InvalidNameError, Name};
+use hyper_util::client::legacy::connect::dns::Name;
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, lookup_host};
 use tower_service::Service;
 
 use super::Options;
@@ -153,10 +153,8 @@ impl Connector {
 
     /// The allowed addresses of `host`, for those who do not connect to them themselves.
     pub(super) async fn resolve(&self, host: &str) -> Result<Vec<IpAddr>, Unreachable> {
-        let invalid = |error: InvalidNameError| Unreachable::Unresolved(error.to_string());
-        let name = host.parse::<Name>().map_err(invalid)?;
-        let found = self.resolver(self.options.addresses.clone()).call(name).await?;
-        Ok(found.map(|address| address.ip()).collect())
+        let found = self.resolver(self.options.addresses.clone()).resolve(host).await?;
+        Ok(found.iter().map(SocketAddr::ip).collect())
     }
 
     fn resolver(&self, addresses: Addresses) -> Resolver {
@@ -179,11 +177,19 @@ struct Resolver {
 }
 
 impl Resolver {
+    async fn resolve(&self, host: &str) -> Result<Vec<SocketAddr>, Unreachable> {
+        // Asking the system would start a thread; both families, since servers listen on either.
+        if is_localhost(host) {
+            let loopback = [IpAddr::V6(Ipv6Addr::LOCALHOST), IpAddr::V4(Ipv4Addr::LOCALHOST)];
+            return self.allowed(loopback.map(|ip| SocketAddr::new(ip, 0)).to_vec());
+        }
+        let found = lookup_host((host, 0)).await;
+        let found = found.map_err(|error| Unreachable::Unresolved(error.to_string()))?;
+        self.allowed(found.collect())
+    }
+
     /// Leaves out what is not allowed; an error if nothing else is there.
-    fn allowed(
-        &self,
-        mut found: Vec<SocketAddr>,
-    ) -> Result<std::vec::IntoIter<SocketAddr>, Unreachable> {
+    fn allowed(&self, mut found: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, Unreachable> {
         let is_empty = found.is_empty();
         found.retain(|address| address.is_ipv4() || !self.ipv4);
         if found.is_empty() && !is_empty {
@@ -194,7 +200,7 @@ impl Resolver {
         found.retain(|address| self.addresses.allow(address.ip()));
         match first {
             Some(ip) if found.is_empty() => Err(Unreachable::Forbidden(ip)),
-            _ => Ok(found.into_iter()),
+            _ => Ok(found),
         }
     }
 }
@@ -210,17 +216,7 @@ impl Service<Name> for Resolver {
 
     fn call(&mut self, name: Name) -> Self::Future {
         let resolver = self.clone();
-        Box::pin(async move {
-            // Asking the system would start a thread; both families, since servers listen on either.
-            let found = if is_localhost(name.as_str()) {
-                let loopback = [IpAddr::V6(Ipv6Addr::LOCALHOST), IpAddr::V4(Ipv4Addr::LOCALHOST)];
-                loopback.map(|ip| SocketAddr::new(ip, 0)).to_vec()
-            } else {
-                let found = GaiResolver::new().call(name).await;
-                found.map_err(|error| Unreachable::Unresolved(error.to_string()))?.collect()
-            };
-            resolver.allowed(found)
-        })
+        Box::pin(async move { Ok(resolver.resolve(name.as_str()).await?.into_iter()) })
     }
 }
 
@@ -235,13 +231,13 @@ mod tests {
         let at = |text: &str| SocketAddr::new(text.parse().unwrap(), 0);
         let both = vec![at("10.0.0.1"), at("8.8.8.8")];
         let public = Resolver { addresses: public, ipv4: false };
-        let left: Vec<_> = public.allowed(both.clone()).unwrap().collect();
+        let left = public.allowed(both.clone()).unwrap();
         assert_eq!(left, [at("8.8.8.8")]);
         let any = |ipv4| Resolver { addresses: Addresses::default(), ipv4 };
-        let all: Vec<_> = any(false).allowed(both.clone()).unwrap().collect();
+        let all = any(false).allowed(both.clone()).unwrap();
         assert_eq!(all, both);
         let families = vec![at("::1"), at("8.8.8.8")];
-        let left: Vec<_> = any(true).allowed(families).unwrap().collect();
+        let left = any(true).allowed(families).unwrap();
         assert_eq!(left, [at("8.8.8.8")]);
         let none = any(true).allowed(vec![at("::1")]).unwrap_err();
         assert!(none.to_string().contains("--ipv4"), "{none}");

@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use http::uri::Scheme;
 use http::{HeaderValue, Uri};
 use percent_encoding::percent_decode_str;
+use serde::{Deserialize, Serialize};
 use url::Url;
 
 use super::exceptions::Exceptions;
@@ -15,11 +16,13 @@ use super::loopback::is_loopback;
 use crate::secret::Secret;
 
 /// The proxies of a client, and what they are for. By default there are none.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Proxies {
     /// For http URLs.
+    #[serde(skip)]
     pub http: Option<Arc<Proxy>>,
     /// For https URLs.
+    #[serde(skip)]
     pub https: Option<Arc<Proxy>>,
     /// For these there is none.
     pub except: Exceptions,

@@ -8,22 +8,25 @@ use rustls::RootCertStore;
 use rustls::crypto::ring;
 use rustls::pki_types::CertificateDer;
 use rustls::sign::CertifiedKey;
+use serde::{Deserialize, Serialize};
 
 use super::pem::{self, PemFault};
 use crate::secret::Secret;
 
 /// How https connections are secured. By default the platform decides whom to trust.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct TlsOptions {
     /// Every certificate is taken, whoever has issued it. Whoever sits between us and the server can
     /// read and change everything.
     pub insecure: bool,
     /// Whom to trust in addition to the platform's store.
+    #[serde(skip)]
     pub roots: Roots,
     /// The same in files that are read with the store, on the first https connection; one that
     /// cannot be used is a warning.
     pub root_files: Vec<PathBuf>,
     /// What is shown to a server that asks who we are.
+    #[serde(skip)]
     pub identity: Option<Identity>,
     /// Where the platform's store is in files: read the one file that holds all of it first, which
     /// is enough for nearly every server and takes a small part of the time. The store reads the
