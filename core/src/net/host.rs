@@ -345,14 +345,13 @@ mod tests {
     use tokio_rustls::TlsAcceptor;
 
     use super::super::authority::Authority;
-    use super::super::pool::Pool;
-    use super::super::{Endpoint, Options, Progress, Roots, TlsOptions};
+    use super::super::{Endpoint, HttpClient, Options, Progress, Roots, TlsOptions};
     use super::*;
 
     const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}";
 
-    fn plain() -> Pool {
-        Pool::new(Connector::new(&Options::default()))
+    fn plain() -> HttpClient {
+        HttpClient::new(&Options::default())
     }
 
     async fn listener(scheme: &str) -> (TcpListener, Call) {
@@ -385,8 +384,8 @@ mod tests {
         request
     }
 
-    async fn send(pool: &Pool, call: &Call) -> Bytes {
-        let response = pool.host(call.endpoint.uri()).send(call).await.unwrap();
+    async fn send(client: &HttpClient, call: &Call) -> Bytes {
+        let response = client.host(call.endpoint.uri()).send(call).await.unwrap();
         response.into_body().body.collect().await.unwrap().to_bytes()
     }
 
@@ -399,9 +398,9 @@ mod tests {
             drop(listener);
             (answer(&mut stream).await, answer(&mut stream).await)
         });
-        let pool = plain();
-        assert_eq!(send(&pool, &call).await, "{}");
-        let response = pool.host(call.endpoint.uri()).send(&call).await.unwrap().into_body();
+        let client = plain();
+        assert_eq!(send(&client, &call).await, "{}");
+        let response = client.host(call.endpoint.uri()).send(&call).await.unwrap().into_body();
         assert!(response.peer.unwrap().is_loopback());
         assert_eq!(response.body.collect().await.unwrap().to_bytes(), "{}");
         let (first, second) = server.await.unwrap();
@@ -421,9 +420,9 @@ mod tests {
             }
             requests.len()
         });
-        let pool = plain();
+        let client = plain();
         for _ in 0..20 {
-            assert_eq!(send(&pool, &call).await, "{}");
+            assert_eq!(send(&client, &call).await, "{}");
         }
         assert_eq!(server.await.unwrap(), 20);
     }
@@ -442,9 +441,9 @@ mod tests {
     }
 
     /// The host of `call`, which is sent, as soon as its connection rests.
-    async fn rests_after(pool: &Pool, call: &Call) -> Arc<Host> {
-        send(pool, call).await;
-        let host = pool.host(call.endpoint.uri());
+    async fn rests_after(client: &HttpClient, call: &Call) -> Arc<Host> {
+        send(client, call).await;
+        let host = client.host(call.endpoint.uri());
         let resting = async {
             while host.lock().http1.is_empty() {
                 tokio::task::yield_now().await;
@@ -457,26 +456,26 @@ mod tests {
     #[tokio::test]
     async fn one_that_has_rested_for_too_long_is_not_used() {
         let (call, server) = two_connections().await;
-        let pool = plain();
-        let host = rests_after(&pool, &call).await;
+        let client = plain();
+        let host = rests_after(&client, &call).await;
         assert!(host.lock().close_idle(), "it may rest for longer");
         host.lock().http1[0].1 -= limits::POOL_IDLE / 2;
         assert!(host.lock().close_idle(), "it may still");
         host.lock().http1[0].1 -= limits::POOL_IDLE / 2;
         assert!(!host.lock().close_idle(), "nobody is left");
-        send(&pool, &call).await;
+        send(&client, &call).await;
         server.await.unwrap();
     }
 
     #[tokio::test]
     async fn nor_where_nobody_looked_after_it() {
         let (call, server) = two_connections().await;
-        let pool = plain();
-        let host = rests_after(&pool, &call).await;
+        let client = plain();
+        let host = rests_after(&client, &call).await;
         // As if the runtime had stood still, or had been another.
         host.lock().http1[0].1 -= limits::POOL_IDLE;
         host.lock().watch.take().unwrap().abort();
-        rests_after(&pool, &call).await;
+        rests_after(&client, &call).await;
         let _open = server.await.unwrap();
         assert!(host.lock().watch.as_ref().is_some_and(|watch| !watch.is_finished()));
     }
@@ -488,7 +487,7 @@ mod tests {
         let mut roots = Roots::default();
         roots.add_pem(authority.root.as_bytes()).unwrap();
         let tls = TlsOptions { roots, ..TlsOptions::default() };
-        let pool = Pool::new(Connector::new(&Options { tls, ..Options::default() }));
+        let client = HttpClient::new(&Options { tls, ..Options::default() });
         let (listener, call) = listener("https").await;
         let server = tokio::spawn(async move {
             let (first, _) = listener.accept().await.unwrap();
@@ -499,7 +498,7 @@ mod tests {
             first.write_all(ANSWER).await.unwrap();
             answer(&mut first).await;
         });
-        let both = async { tokio::join!(send(&pool, &call), send(&pool, &call)) };
+        let both = async { tokio::join!(send(&client, &call), send(&client, &call)) };
         let both = tokio::time::timeout(Duration::from_secs(20), both).await;
         assert_eq!(both.expect("in time"), (Bytes::from("{}"), Bytes::from("{}")));
         server.await.unwrap();

@@ -19,7 +19,6 @@ mod host;
 mod loopback;
 mod options;
 mod pem;
-mod pool;
 mod portable;
 mod probe;
 mod proxy;
