@@ -10,7 +10,6 @@ use tracing::debug;
 
 use super::body::{Inbound, Progress, Withdrawal};
 use super::connect::Connector;
-use super::fault::RetryAtOnce;
 use super::host::Host;
 use super::sleeps::Sleeps;
 use super::{Endpoint, Options, fault, redirect};
@@ -135,14 +134,13 @@ impl HttpClient {
                 Err(error) => error,
             };
             tries += 1;
-            let remedy = fault::remedy(&error, &call.progress);
-            let Some(remedy) = remedy.filter(|_| tries <= limits::UNTOUCHED_TRIES) else {
+            if tries > limits::UNTOUCHED_TRIES || !fault::is_untouched(&error, &call.progress) {
                 return Err(fault::explain(&error, call.endpoint.url(), &call.progress));
-            };
-            if remedy == RetryAtOnce::Http1 {
+            }
+            if fault::wants_http1(&error) {
                 host.refuses_http2();
             }
-            debug!("retry {tries} of {}, {remedy:?}: {error}", limits::UNTOUCHED_TRIES);
+            debug!("retry {tries} of {}: {error}", limits::UNTOUCHED_TRIES);
             call.progress.reset();
         }
     }
