@@ -15,15 +15,18 @@ use hyper_util::client::legacy::connect::dns::Name;
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpStream, lookup_host};
 use tower_service::Service;
+use tracing::debug;
 
 use super::Options;
 use super::fault::causes;
 use super::loopback::is_localhost;
 use super::options::Addresses;
-use super::proxy::{Proxy, is_secure};
+use super::proxy::{Proxy, ProxyProtocol, is_secure, port};
 use super::proxy_fault::ProxyFault;
-use super::tls::{Alpn, LazyTls};
+use super::socks::{self, SocksTarget};
+use super::tls::{Alpn, HTTP_1_ONLY, LazyTls};
 use super::tls_fault::TlsFault;
+use super::tunnel;
 use crate::limits;
 use crate::traffic;
 
@@ -96,7 +99,8 @@ impl Connector {
         }
     }
 
-    /// Opens a connection to the server of `uri`, through `proxy` if there is one, to which these protocols are offered.
+    /// Opens a connection to the server of `uri`, to which these protocols are offered; through
+    /// `proxy`, if there is one.
     pub(super) async fn connect(
         &self,
         uri: &Uri,
@@ -133,6 +137,66 @@ impl Connector {
         let secured = self.tls.handshake(uri, offer, carrier).await;
         let secured = secured.map_err(|fault| ConnectFault::Tls(fault, proxy.cloned()))?;
         Ok(MaybeHttpsStream::Https(TokioIo::new(secured)))
+    }
+
+    /// Opens a way to the server of `uri` through `proxy`.
+    pub(super) async fn via_proxy(
+        &self,
+        proxy: &Arc<Proxy>,
+        uri: &Uri,
+    ) -> Result<Carrier, ConnectFault> {
+        debug!(%proxy, origin = proxy.origin, "connecting through a proxy");
+        let fault = |fault| ConnectFault::Proxy(Arc::clone(proxy), fault);
+        if !proxy.speaks.is_socks() {
+            return self.via_http(proxy, uri).await.map_err(fault);
+        }
+        let host = bare_host(uri);
+        let targets = match host.parse() {
+            Ok(ip) => vec![SocksTarget::Address(ip)],
+            Err(_) if proxy.speaks == ProxyProtocol::Socks5h => vec![SocksTarget::Name(host)],
+            Err(_) => self.resolve(host).await?.into_iter().map(SocksTarget::Address).collect(),
+        };
+        let mut last = ProxyFault::Garbage("the host has no address");
+        // A host may have addresses that the proxy cannot reach; each takes a new connection.
+        for target in targets {
+            match self.via_socks(proxy, target, port(uri)).await {
+                Err(refused @ ProxyFault::Refused(_)) => last = refused,
+                established => return established.map_err(fault),
+            }
+        }
+        Err(fault(last))
+    }
+
+    async fn via_http(&self, proxy: &Proxy, uri: &Uri) -> Result<Carrier, ProxyFault> {
+        let stream = self.to_proxy(proxy).await?;
+        if proxy.forwards(uri) {
+            return Ok(stream);
+        }
+        let target = format!("{}:{}", uri.host().unwrap_or_default(), port(uri));
+        let authorization = proxy.login.as_ref().map(|login| &login.basic);
+        tunnel::establish(stream, &target, authorization).await
+    }
+
+    async fn via_socks(
+        &self,
+        proxy: &Proxy,
+        target: SocksTarget<'_>,
+        port: u16,
+    ) -> Result<Carrier, ProxyFault> {
+        let mut stream = TokioIo::new(self.to_proxy(proxy).await?);
+        socks::establish(&mut stream, target, port, proxy.login.as_ref()).await?;
+        Ok(stream.into_inner())
+    }
+
+    /// A connection to the proxy itself, which is the user's own and may be anywhere.
+    async fn to_proxy(&self, proxy: &Proxy) -> Result<Carrier, ProxyFault> {
+        let tcp = self.tcp(Addresses::default(), &proxy.address).await?;
+        if proxy.speaks != ProxyProtocol::Https {
+            return Ok(MaybeHttpsStream::Http(tcp));
+        }
+        // CONNECT is spoken in HTTP/1.1 only.
+        let stream = self.tls.handshake(&proxy.address, HTTP_1_ONLY, tcp).await;
+        Ok(MaybeHttpsStream::Https(TokioIo::new(stream.map_err(ProxyFault::Tls)?)))
     }
 
     /// Opens a TCP connection to the host of `uri`, at one of its allowed addresses.

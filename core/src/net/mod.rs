@@ -32,7 +32,6 @@ mod tls_fault;
 mod tls_options;
 mod trust;
 mod tunnel;
-mod via_proxy;
 
 pub use body::{Inbound, Progress};
 pub use certificate::Certificate;
