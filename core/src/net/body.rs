@@ -1,5 +1,6 @@
 //! The bodies of requests, which note when they begin to leave, and those of answers.
 
+use std::io;
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -99,11 +100,6 @@ impl Drop for Withdrawal {
     }
 }
 
-/// Nobody wants it to be sent any more.
-#[derive(Debug, thiserror::Error)]
-#[error("the request was withdrawn")]
-pub(super) struct Withdrawn;
-
 /// The body of a request: one piece of bytes, which notes being looked at, since it is about to be
 /// written then. Being asked for by hyper says less: over HTTP/2 it may wait for a place on the
 /// connection after that.
@@ -115,14 +111,14 @@ pub(super) struct Outbound {
 
 impl Body for Outbound {
     type Data = Self;
-    type Error = Withdrawn;
+    type Error = io::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Self>, Withdrawn>>> {
+    ) -> Poll<Option<io::Result<Frame<Self>>>> {
         if self.progress.is_withdrawn() {
-            return Poll::Ready(Some(Err(Withdrawn)));
+            return Poll::Ready(Some(Err(io::Error::other("the request was withdrawn"))));
         }
         let bytes = std::mem::take(&mut self.bytes);
         let piece = (!bytes.is_empty()).then(|| Self { bytes, progress: self.progress.clone() });
@@ -166,7 +162,7 @@ pub struct Inbound {
 mod tests {
     use super::*;
 
-    async fn frame(body: &mut Outbound) -> Option<Result<Outbound, Withdrawn>> {
+    async fn frame(body: &mut Outbound) -> Option<io::Result<Outbound>> {
         use http_body_util::BodyExt;
         let frame = body.frame().await?;
         Some(frame.map(|frame| frame.into_data().expect("data")))

@@ -86,7 +86,11 @@ impl Content {
                 return Ok(Some(piece));
             }
             let data = match self.inbound.body.frame().await {
-                None => return self.rest(url),
+                None => {
+                    let Some(unpacking) = self.packed.take() else { return Ok(None) };
+                    let rest = unpacking.decoder.finish().map_err(|error| broken(url, &error))?;
+                    return Ok((!rest.is_empty()).then(|| rest.into()));
+                }
                 Some(Err(error)) => return Err(fault::explain_body(&error, url)),
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(data) => data,
@@ -99,13 +103,6 @@ impl Content {
                 Some(unpacking) => unpacking.packed = data,
             }
         }
-    }
-
-    /// What is left at the end of a packed body.
-    fn rest(&mut self, url: &Url) -> Result<Option<Bytes>, Error> {
-        let Some(unpacking) = self.packed.take() else { return Ok(None) };
-        let rest = unpacking.decoder.finish().map_err(|error| broken(url, &error))?;
-        Ok((!rest.is_empty()).then(|| rest.into()))
     }
 
     /// Reads it to its end, so that its connection can be used again.

@@ -34,7 +34,7 @@ impl From<&Options> for Portable {
             let (certificates, key) = &*identity.pem;
             (certificates.clone(), key.reveal().to_owned())
         };
-        let portable = |proxy: &Arc<Proxy>| (proxy.url.to_string(), proxy.origin().to_owned());
+        let portable = |proxy: &Arc<Proxy>| (proxy.url.to_string(), proxy.origin.clone());
         Self {
             options: options.clone(),
             roots: tls.roots.0.iter().map(|root| STANDARD.encode(root)).collect(),
@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(format!("{:?}", read.tls), format!("{:?}", options.tls));
         assert_eq!(serde_json::to_string(&Portable::from(&read)).unwrap(), written);
         let uri = "https://h/".parse().unwrap();
-        assert_eq!(read.proxies.of(&uri).unwrap().origin(), "--proxy");
+        assert_eq!(read.proxies.of(&uri).unwrap().origin, "--proxy");
         assert!(read.proxies.of(&"https://10.1.2.3/".parse().unwrap()).is_none());
     }
 }

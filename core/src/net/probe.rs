@@ -61,7 +61,7 @@ pub struct Reached {
 #[derive(Debug)]
 pub struct Secured {
     /// `TLS 1.3`
-    pub version: String,
+    pub version: &'static str,
     /// The server's own certificate, and those that it sent along.
     pub chain: Vec<Certificate>,
 }
@@ -70,11 +70,10 @@ impl Look {
     /// Why there is no connection.
     #[must_use]
     pub fn fault(&self) -> Option<&Error> {
-        fn fault<T>(step: Option<&ProbeStep<T>>) -> Option<&Error> {
-            step?.outcome.as_ref().err()
+        fn fault<T>(step: &Option<ProbeStep<T>>) -> Option<&Error> {
+            step.as_ref()?.outcome.as_ref().err()
         }
-        let connection = fault(self.names.as_ref()).or(fault(self.connection.as_ref()));
-        connection.or(fault(self.tls.as_ref()))
+        fault(&self.names).or(fault(&self.connection)).or(fault(&self.tls))
     }
 }
 
@@ -181,11 +180,9 @@ async fn first_of(
 
 fn secured<T>(stream: TlsStream<T>) -> Secured {
     let connection = stream.get_ref().1;
-    let version = match connection.protocol_version() {
-        Some(ProtocolVersion::TLSv1_3) => "TLS 1.3".to_owned(),
-        Some(ProtocolVersion::TLSv1_2) => "TLS 1.2".to_owned(),
-        other => format!("{other:?}"),
-    };
+    // No others are spoken.
+    let is_newest = connection.protocol_version() == Some(ProtocolVersion::TLSv1_3);
+    let version = if is_newest { "TLS 1.3" } else { "TLS 1.2" };
     let shown: &[CertificateDer<'_>] = connection.peer_certificates().unwrap_or_default();
     let chain = shown.iter().take(limits::CHAIN).filter_map(|der| Certificate::read(der)).collect();
     Secured { version, chain }

@@ -59,7 +59,7 @@ pub struct Proxy {
     pub(super) address: Uri,
     pub(super) login: Option<ProxyCredentials>,
     /// The flag or variable that it came from, for people.
-    pub(super) origin: String,
+    pub origin: String,
     /// All of it, which is never shown.
     pub(super) url: Url,
 }
@@ -140,12 +140,6 @@ impl Proxy {
         });
         // As it stands in the URL, too.
         sent.chain(self.url.password().map(Secret::new))
-    }
-
-    /// The flag or variable that it came from.
-    #[must_use]
-    pub fn origin(&self) -> &str {
-        &self.origin
     }
 
     /// `host:port`, which is what one can check.
