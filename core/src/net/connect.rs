@@ -66,15 +66,13 @@ pub(super) enum Unreachable {
 impl Unreachable {
     /// Takes it out of the connector's error. The innermost one says what happened.
     fn of(error: impl std::error::Error + 'static) -> Self {
-        for cause in causes(&error) {
-            if let Some(unresolved) = cause.downcast_ref::<Self>() {
-                return unresolved.clone();
-            }
-            if let (Some(error), None) = (cause.downcast_ref::<io::Error>(), cause.source()) {
-                return Self::Tcp(error.kind(), error.to_string());
-            }
+        if let Some(unresolved) = causes(&error).find_map(|cause| cause.downcast_ref::<Self>()) {
+            return unresolved.clone();
         }
-        Self::Tcp(io::ErrorKind::Other, error.to_string())
+        match causes(&error).filter_map(|cause| cause.downcast_ref::<io::Error>()).last() {
+            Some(error) => Self::Tcp(error.kind(), error.to_string()),
+            None => Self::Tcp(io::ErrorKind::Other, error.to_string()),
+        }
     }
 }
 
@@ -109,34 +107,25 @@ impl Connector {
     ) -> Result<NetStream, ConnectFault> {
         let limit = self.options.connect_timeout;
         let told = traffic::Connecting::begin(uri);
-        let timed = tokio::time::timeout(limit, self.open(uri, proxy, offer)).await;
+        let opening = async {
+            let carrier = match proxy {
+                None => MaybeHttpsStream::Http(tcp(self.resolver(), uri).await?),
+                // Boxed, so that the usual way does not pay for its size.
+                Some(proxy) => Box::pin(self.via_proxy(proxy, uri)).await?,
+            };
+            if !is_secure(uri) {
+                return Ok(MaybeHttpsStream::Http(carrier));
+            }
+            let secured = self.tls.handshake(uri, offer, carrier).await;
+            let secured = secured.map_err(|fault| ConnectFault::Tls(fault, proxy.cloned()))?;
+            Ok(MaybeHttpsStream::Https(TokioIo::new(secured)))
+        };
+        let timed = tokio::time::timeout(limit, opening).await;
         let opened = timed.unwrap_or_else(|_| Err(ConnectFault::Timeout(limit, proxy.cloned())));
         if let Some(told) = told {
             told.end(opened.as_ref().err());
         }
         opened
-    }
-
-    async fn open(
-        &self,
-        uri: &Uri,
-        proxy: Option<&Arc<Proxy>>,
-        offer: Alpn,
-    ) -> Result<NetStream, ConnectFault> {
-        let carrier = match proxy {
-            None => {
-                let addresses = self.options.addresses.clone();
-                MaybeHttpsStream::Http(self.tcp(addresses, uri).await?)
-            }
-            // Boxed, so that the usual way does not pay for its size.
-            Some(proxy) => Box::pin(self.via_proxy(proxy, uri)).await?,
-        };
-        if !is_secure(uri) {
-            return Ok(MaybeHttpsStream::Http(carrier));
-        }
-        let secured = self.tls.handshake(uri, offer, carrier).await;
-        let secured = secured.map_err(|fault| ConnectFault::Tls(fault, proxy.cloned()))?;
-        Ok(MaybeHttpsStream::Https(TokioIo::new(secured)))
     }
 
     /// Opens a way to the server of `uri` through `proxy`.
@@ -154,7 +143,10 @@ impl Connector {
         let targets = match host.parse() {
             Ok(ip) => vec![SocksTarget::Address(ip)],
             Err(_) if proxy.speaks == ProxyProtocol::Socks5h => vec![SocksTarget::Name(host)],
-            Err(_) => self.resolve(host).await?.into_iter().map(SocksTarget::Address).collect(),
+            Err(_) => {
+                let found = self.resolver().resolve(host).await?;
+                found.iter().map(|address| SocksTarget::Address(address.ip())).collect()
+            }
         };
         let mut last = ProxyFault::Garbage("the host has no address");
         // A host may have addresses that the proxy cannot reach; each takes a new connection.
@@ -190,7 +182,8 @@ impl Connector {
 
     /// A connection to the proxy itself, which is the user's own and may be anywhere.
     async fn to_proxy(&self, proxy: &Proxy) -> Result<Carrier, ProxyFault> {
-        let tcp = self.tcp(Addresses::default(), &proxy.address).await?;
+        let resolver = Resolver { addresses: Addresses::default(), ..self.resolver() };
+        let tcp = tcp(resolver, &proxy.address).await?;
         if proxy.speaks != ProxyProtocol::Https {
             return Ok(MaybeHttpsStream::Http(tcp));
         }
@@ -199,31 +192,22 @@ impl Connector {
         Ok(MaybeHttpsStream::Https(TokioIo::new(stream.map_err(ProxyFault::Tls)?)))
     }
 
-    /// Opens a TCP connection to the host of `uri`, at one of its allowed addresses.
-    pub(super) async fn tcp(
-        &self,
-        addresses: Addresses,
-        uri: &Uri,
-    ) -> Result<TokioIo<TcpStream>, Unreachable> {
-        let mut tcp = HttpConnector::new_with_resolver(self.resolver(addresses));
-        tcp.enforce_http(false);
-        // Small messages that wait for an answer: Nagle and delayed ACK would add 40 ms each.
-        tcp.set_nodelay(true);
-        tcp.set_keepalive(Some(limits::TCP_KEEPALIVE));
-        tcp.set_keepalive_interval(Some(limits::TCP_KEEPALIVE / 3));
-        tcp.set_keepalive_retries(Some(3));
-        tcp.call(uri.clone()).await.map_err(Unreachable::of)
+    /// What finds the addresses of servers.
+    pub(super) fn resolver(&self) -> Resolver {
+        Resolver { addresses: self.options.addresses.clone(), ipv4: self.options.ipv4 }
     }
+}
 
-    /// The allowed addresses of `host`, for those who do not connect to them themselves.
-    pub(super) async fn resolve(&self, host: &str) -> Result<Vec<IpAddr>, Unreachable> {
-        let found = self.resolver(self.options.addresses.clone()).resolve(host).await?;
-        Ok(found.iter().map(SocketAddr::ip).collect())
-    }
-
-    fn resolver(&self, addresses: Addresses) -> Resolver {
-        Resolver { addresses, ipv4: self.options.ipv4 }
-    }
+/// Opens a TCP connection to the host of `uri`, at one of the addresses that `resolver` finds.
+async fn tcp(resolver: Resolver, uri: &Uri) -> Result<TokioIo<TcpStream>, Unreachable> {
+    let mut tcp = HttpConnector::new_with_resolver(resolver);
+    tcp.enforce_http(false);
+    // Small messages that wait for an answer: Nagle and delayed ACK would add 40 ms each.
+    tcp.set_nodelay(true);
+    tcp.set_keepalive(Some(limits::TCP_KEEPALIVE));
+    tcp.set_keepalive_interval(Some(limits::TCP_KEEPALIVE / 3));
+    tcp.set_keepalive_retries(Some(3));
+    tcp.call(uri.clone()).await.map_err(Unreachable::of)
 }
 
 /// The host of `uri`, without the brackets of an address.
@@ -234,14 +218,15 @@ pub(super) fn bare_host(uri: &Uri) -> &str {
 /// The system's name resolution, except for `localhost`, which needs none. It gives out allowed
 /// addresses only, and those are the ones that are connected to.
 #[derive(Clone, Debug)]
-struct Resolver {
+pub(super) struct Resolver {
     addresses: Addresses,
     /// Of the two families, IPv4 alone.
     ipv4: bool,
 }
 
 impl Resolver {
-    async fn resolve(&self, host: &str) -> Result<Vec<SocketAddr>, Unreachable> {
+    /// The allowed addresses of `host`, without a port.
+    pub(super) async fn resolve(&self, host: &str) -> Result<Vec<SocketAddr>, Unreachable> {
         // Asking the system would start a thread; both families, since servers listen on either.
         if is_localhost(host) {
             let loopback = [IpAddr::V6(Ipv6Addr::LOCALHOST), IpAddr::V4(Ipv4Addr::LOCALHOST)];

@@ -1,9 +1,8 @@
 //! An open connection, ready for requests.
 
 use std::net::IpAddr;
-use std::sync::Arc;
 
-use http::{Extensions, Uri};
+use http::Extensions;
 use hyper::client::conn::{http1, http2};
 use hyper_util::client::legacy::connect::{Connection as _, HttpInfo};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
@@ -12,8 +11,6 @@ use tracing::debug;
 use super::body::Outbound;
 use super::connect::{Connector, NetStream};
 use super::fault::RequestFailure;
-use super::proxy::Proxy;
-use super::tls::Alpn;
 use crate::limits;
 
 /// A connection for one request.
@@ -42,18 +39,16 @@ pub(super) struct Http2 {
 }
 
 impl Connection {
-    /// Opens one to the server of `origin`, in one of the protocols that are offered.
-    pub(super) async fn open(
+    /// One on `stream`, in the protocol that was negotiated there.
+    pub(super) async fn on(
+        stream: NetStream,
+        is_direct: bool,
         connector: &Connector,
-        origin: &Uri,
-        proxy: Option<&Arc<Proxy>>,
-        offer: Alpn,
     ) -> Result<Self, RequestFailure> {
-        let stream = connector.connect(origin, proxy, offer).await?;
         let (connected, mut extras) = (stream.connected(), Extensions::new());
         connected.get_extras(&mut extras);
         let other_end = extras.get::<HttpInfo>().map(|info| info.remote_addr().ip());
-        let peer = other_end.filter(|_| proxy.is_none());
+        let peer = other_end.filter(|_| is_direct);
         // Without TLS nothing is negotiated, and HTTP/1.1 is what everybody speaks.
         if connected.is_negotiated_h2() {
             let sender = over_http2(connector, stream).await.map_err(RequestFailure::Http2)?;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use http::uri::{Authority, PathAndQuery};
 use http::{Response, StatusCode, Uri};
 use tokio::runtime::Handle;
-use tokio::sync::{Mutex as AsyncMutex, Notify};
+use tokio::sync::{Notify, Semaphore};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use tracing::debug;
@@ -31,8 +31,8 @@ pub(super) struct Host {
     /// What connections go through.
     proxy: Option<Arc<Proxy>>,
     state: Mutex<HostState>,
-    /// Whose turn it is to open an HTTP/2 connection that others wait for, too.
-    opening: [AsyncMutex<()>; 2],
+    /// Let one request at a time open a shared connection for calls, or for what is urgent.
+    opening: [Semaphore; 2],
     /// Somebody who waits for a new HTTP/1.1 connection can have an old one.
     came_back: Notify,
 }
@@ -90,7 +90,8 @@ impl Host {
         parts.path_and_query = Some(PathAndQuery::from_static("/"));
         let origin = Uri::from_parts(parts).unwrap_or_else(|_| uri.clone());
         let proxy = connector.options.proxies.of(&origin).cloned();
-        let (state, opening, came_back) = Default::default();
+        let opening = [Semaphore::new(1), Semaphore::new(1)];
+        let (state, came_back) = Default::default();
         Self { connector, origin, proxy, state, opening, came_back }
     }
 
@@ -208,7 +209,7 @@ impl Host {
             return Ok(shared);
         }
         let opening = async {
-            let _turn = self.opening[usize::from(lane == Lane::Urgent)].lock().await;
+            let _turn = self.opening[usize::from(lane == Lane::Urgent)].acquire().await;
             match self.shared(lane) {
                 Some(shared) => Ok(shared),
                 None => Ok(self.share(Arc::clone(self).open().await?, lane)),
@@ -224,7 +225,8 @@ impl Host {
     async fn open(self: Arc<Self>) -> Result<Connection, RequestFailure> {
         let offer = if self.lock().refuses_http2 { HTTP_1_ONLY } else { HTTP_2_OR_1 };
         let proxy = self.proxy.as_ref();
-        let opened = Connection::open(&self.connector, &self.origin, proxy, offer).await?;
+        let stream = self.connector.connect(&self.origin, proxy, offer).await?;
+        let opened = Connection::on(stream, proxy.is_none(), &self.connector).await?;
         self.lock().speaks_http2 = matches!(opened, Connection::Http2(_));
         Ok(opened)
     }
@@ -234,12 +236,9 @@ impl Host {
     fn share(self: &Arc<Self>, opened: Connection, lane: Lane) -> Connection {
         match opened {
             Connection::Http2(opened) if lane != Lane::Lasting => {
-                let mut state = self.lock();
-                let (shared, _) =
-                    state.shared(lane).get_or_insert_with(|| (opened, Instant::now()));
-                let shared = Connection::Http2(shared.clone());
-                self.watch(&mut state);
-                shared
+                let since = Instant::now();
+                self.lock().shared(lane).get_or_insert_with(|| (opened.clone(), since));
+                self.shared(lane).unwrap_or(Connection::Http2(opened))
             }
             opened => opened,
         }

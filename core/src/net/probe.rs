@@ -103,7 +103,10 @@ async fn go(options: &Options, endpoint: &Endpoint, until: Instant) -> Look {
         Ok(ip) => vec![ip],
         Err(_) => {
             let late = Unreachable::Unresolved(io::ErrorKind::TimedOut.to_string());
-            let resolving = async { Ok(connector.resolve(bare_host(uri)).await?) };
+            let resolving = async {
+                let found = connector.resolver().resolve(bare_host(uri)).await?;
+                Ok(found.iter().map(SocketAddr::ip).collect::<Vec<_>>())
+            };
             let names = look.names.insert(step(url, until, late.into(), resolving).await);
             let Ok(found) = &names.outcome else { return look };
             found.clone()
