@@ -78,9 +78,8 @@ impl Progress {
     /// the connection may take it.
     #[must_use]
     pub fn withdraw(&self) -> bool {
-        let withdrawn =
-            self.0.stage.compare_exchange(WAITING, WITHDRAWN, Ordering::Relaxed, Ordering::Relaxed);
-        withdrawn.is_ok() || self.is_withdrawn()
+        let (stage, relaxed) = (&self.0.stage, Ordering::Relaxed);
+        stage.compare_exchange(WAITING, WITHDRAWN, relaxed, relaxed) != Err(BEGUN)
     }
 
     fn is_withdrawn(&self) -> bool {

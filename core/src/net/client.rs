@@ -80,11 +80,7 @@ impl HttpClient {
     /// A client that connects as `options` say, on first use.
     #[must_use]
     pub fn new(options: &Options) -> Self {
-        Self::with(Connector::new(options))
-    }
-
-    fn with(connector: Connector) -> Self {
-        Self { connector: Arc::new(connector), hosts: Arc::default() }
+        Self { connector: Arc::new(Connector::new(options)), hosts: Arc::default() }
     }
 
     /// How many times the machine has slept so far. What was connected before a sleep is dead, or
@@ -196,7 +192,7 @@ mod tests {
         let mut connector = Connector::new(&Options { connect_timeout, tls, ..Options::default() });
         connector.ping_interval = Duration::from_millis(200);
         connector.ping_timeout = Duration::from_millis(200);
-        HttpClient::with(connector)
+        HttpClient { connector: Arc::new(connector), hosts: Arc::default() }
     }
 
     #[tokio::test]

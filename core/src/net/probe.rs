@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use hyper_rustls::MaybeHttpsStream;
 use hyper_util::rt::TokioIo;
 use rustls::ProtocolVersion;
-use rustls::pki_types::CertificateDer;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::{timeout, timeout_at};
@@ -186,9 +185,8 @@ fn secured<T>(stream: TlsStream<T>) -> Secured {
     // No others are spoken.
     let is_newest = connection.protocol_version() == Some(ProtocolVersion::TLSv1_3);
     let version = if is_newest { "TLS 1.3" } else { "TLS 1.2" };
-    let shown: &[CertificateDer<'_>] = connection.peer_certificates().unwrap_or_default();
-    let chain = shown.iter().take(limits::CHAIN).filter_map(|der| Certificate::read(der)).collect();
-    Secured { version, chain }
+    let shown = connection.peer_certificates().into_iter().flatten().take(limits::CHAIN);
+    Secured { version, chain: shown.filter_map(|der| Certificate::read(der)).collect() }
 }
 
 #[cfg(test)]
