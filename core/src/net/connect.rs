@@ -188,8 +188,8 @@ impl Connector {
             return Ok(MaybeHttpsStream::Http(tcp));
         }
         // CONNECT is spoken in HTTP/1.1 only.
-        let stream = self.tls.handshake(&proxy.address, HTTP_1_ONLY, tcp).await;
-        Ok(MaybeHttpsStream::Https(TokioIo::new(stream.map_err(ProxyFault::Tls)?)))
+        let stream = self.tls.handshake(&proxy.address, HTTP_1_ONLY, tcp).await?;
+        Ok(MaybeHttpsStream::Https(TokioIo::new(stream)))
     }
 
     /// What finds the addresses of servers.

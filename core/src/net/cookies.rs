@@ -128,10 +128,8 @@ fn parse(text: &str, url: &Url, now: SystemTime) -> Option<Cookie> {
 
 /// The folder of the request.
 fn default_path(url: &Url) -> String {
-    match url.path().rsplit_once('/') {
-        Some(("", _)) | None => "/".to_owned(),
-        Some((folder, _)) => folder.to_owned(),
-    }
+    let folder = url.path().rsplit_once('/').map_or("", |(folder, _)| folder);
+    if folder.is_empty() { "/" } else { folder }.to_owned()
 }
 
 /// Whether a cookie for `domain` is for the host of `url`, too.

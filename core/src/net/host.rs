@@ -77,10 +77,10 @@ impl HostState {
     }
 
     /// The place of the HTTP/2 connection for `lane`, which is empty if that has to be opened yet.
-    fn shared(&mut self, lane: Lane) -> &mut Option<(Http2, Instant)> {
-        let shared = &mut self.http2[usize::from(lane == Lane::Urgent)];
-        shared.take_if(|(connection, _)| !connection.sender.is_ready());
-        shared
+    fn slot(&mut self, lane: Lane) -> &mut Option<(Http2, Instant)> {
+        let slot = &mut self.http2[usize::from(lane == Lane::Urgent)];
+        slot.take_if(|(connection, _)| !connection.sender.is_ready());
+        slot
     }
 }
 
@@ -237,7 +237,7 @@ impl Host {
         match opened {
             Connection::Http2(opened) if lane != Lane::Lasting => {
                 let since = Instant::now();
-                self.lock().shared(lane).get_or_insert_with(|| (opened.clone(), since));
+                self.lock().slot(lane).get_or_insert_with(|| (opened.clone(), since));
                 self.shared(lane).unwrap_or(Connection::Http2(opened))
             }
             opened => opened,
@@ -247,7 +247,7 @@ impl Host {
     /// The HTTP/2 connection for `lane`, unless it has to be opened yet.
     fn shared(self: &Arc<Self>, lane: Lane) -> Option<Connection> {
         let mut state = self.lock();
-        let (shared, asked) = state.shared(lane).as_mut()?;
+        let (shared, asked) = state.slot(lane).as_mut()?;
         *asked = Instant::now();
         let shared = Connection::Http2(shared.clone());
         self.watch(&mut state);
