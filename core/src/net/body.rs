@@ -1,9 +1,10 @@
 //! The bodies of requests, which note when they begin to leave, and those of answers.
 
+use std::io;
 use std::net::IpAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use bytes::{Buf, Bytes};
@@ -23,7 +24,6 @@ struct Course {
     stage: AtomicU8,
     is_unwanted: AtomicBool,
     begun: Notify,
-    peer: Mutex<Option<IpAddr>>,
 }
 
 const WAITING: u8 = 0;
@@ -72,25 +72,14 @@ impl Progress {
         self.0.stage.store(WAITING, Ordering::Relaxed);
     }
 
-    /// The address of whoever has answered; `None` if a proxy stands in between.
-    #[must_use]
-    pub fn peer(&self) -> Option<IpAddr> {
-        *self.0.peer.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn note_peer(&self, peer: Option<IpAddr>) {
-        *self.0.peer.lock().unwrap_or_else(PoisonError::into_inner) = peer;
-    }
-
     /// Holds it back for good, unless it has begun to leave already; then `false`.
     ///
     /// Giving up whoever waits for the answer is not enough: that is noticed later, and in between
     /// the connection may take it.
     #[must_use]
     pub fn withdraw(&self) -> bool {
-        let withdrawn =
-            self.0.stage.compare_exchange(WAITING, WITHDRAWN, Ordering::Relaxed, Ordering::Relaxed);
-        withdrawn.is_ok() || self.is_withdrawn()
+        let (stage, relaxed) = (&self.0.stage, Ordering::Relaxed);
+        stage.compare_exchange(WAITING, WITHDRAWN, relaxed, relaxed) != Err(BEGUN)
     }
 
     fn is_withdrawn(&self) -> bool {
@@ -110,11 +99,6 @@ impl Drop for Withdrawal {
     }
 }
 
-/// Nobody wants it to be sent any more.
-#[derive(Debug, thiserror::Error)]
-#[error("the request was withdrawn")]
-pub(super) struct Withdrawn;
-
 /// The body of a request: one piece of bytes, which notes being looked at, since it is about to be
 /// written then. Being asked for by hyper says less: over HTTP/2 it may wait for a place on the
 /// connection after that.
@@ -126,14 +110,14 @@ pub(super) struct Outbound {
 
 impl Body for Outbound {
     type Data = Self;
-    type Error = Withdrawn;
+    type Error = io::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Self>, Withdrawn>>> {
+    ) -> Poll<Option<io::Result<Frame<Self>>>> {
         if self.progress.is_withdrawn() {
-            return Poll::Ready(Some(Err(Withdrawn)));
+            return Poll::Ready(Some(Err(io::Error::other("the request was withdrawn"))));
         }
         let bytes = std::mem::take(&mut self.bytes);
         let piece = (!bytes.is_empty()).then(|| Self { bytes, progress: self.progress.clone() });
@@ -168,6 +152,8 @@ impl Buf for Outbound {
 #[derive(Debug)]
 pub struct Inbound {
     pub(super) body: Incoming,
+    /// The address of whoever has answered; `None` if a proxy stands in between.
+    pub peer: Option<IpAddr>,
     pub(super) _lease: Option<Lease>,
 }
 
@@ -175,7 +161,7 @@ pub struct Inbound {
 mod tests {
     use super::*;
 
-    async fn frame(body: &mut Outbound) -> Option<Result<Outbound, Withdrawn>> {
+    async fn frame(body: &mut Outbound) -> Option<io::Result<Outbound>> {
         use http_body_util::BodyExt;
         let frame = body.frame().await?;
         Some(frame.map(|frame| frame.into_data().expect("data")))

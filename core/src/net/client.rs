@@ -2,24 +2,35 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Response};
+use http::{HeaderMap, Method, Response, Uri};
 use tracing::debug;
 
 use super::body::{Inbound, Progress, Withdrawal};
 use super::connect::Connector;
-use super::fault::RetryAtOnce;
-use super::pool::Pool;
+use super::host::Host;
+use super::sleeps::Sleeps;
 use super::{Endpoint, Options, fault, redirect};
 use crate::error::{Error, Kind};
 use crate::limits;
+use crate::lock::lock;
 
 /// A pool of connections. Cheap to clone; connects on first use only.
+///
+/// That of hyper-util does the same for any number of hosts, protocols and waiting requests, and a
+/// call pays for that: a fifth of all its instructions. There is one host here as a rule.
 #[derive(Clone, Debug)]
 pub struct HttpClient {
-    pool: Arc<Pool>,
+    connector: Arc<Connector>,
+    hosts: Arc<Mutex<Hosts>>,
+}
+
+#[derive(Debug, Default)]
+struct Hosts {
+    list: Vec<Arc<Host>>,
+    sleeps: Sleeps,
 }
 
 /// One request.
@@ -69,20 +80,20 @@ impl HttpClient {
     /// A client that connects as `options` say, on first use.
     #[must_use]
     pub fn new(options: &Options) -> Self {
-        Self { pool: Arc::new(Pool::new(Connector::new(options))) }
+        Self { connector: Arc::new(Connector::new(options)), hosts: Arc::default() }
     }
 
     /// How many times the machine has slept so far. What was connected before a sleep is dead, or
     /// soon will be: idle connections are given up here, streams by those who read them.
     #[must_use]
     pub fn sleeps(&self) -> u64 {
-        self.pool.sleeps.count()
+        self.hosts().sleeps.count
     }
 
     /// As if the machine had slept for an hour.
     #[cfg(test)]
     pub(crate) fn pretend_sleep(&self) {
-        self.pool.sleeps.pretend();
+        lock(&self.hosts).sleeps.pretend();
     }
 
     /// Sends `call`.
@@ -111,24 +122,50 @@ impl HttpClient {
 
     /// One request and its answer. What the server has certainly not looked at goes out again.
     async fn exchange(&self, call: &Call) -> Result<Response<Inbound>, Error> {
-        let (url, uri) = (call.endpoint.url(), call.endpoint.uri());
         let mut tries = 0;
         loop {
-            let error = match self.pool.send(call).await {
+            let host = self.host(call.endpoint.uri());
+            let error = match host.send(call).await {
                 Ok(response) => return Ok(response),
                 Err(error) => error,
             };
             tries += 1;
-            let remedy = fault::remedy(&error, &call.progress);
-            let Some(remedy) = remedy.filter(|_| tries <= limits::UNTOUCHED_TRIES) else {
-                return Err(fault::explain(&error, url, &call.progress));
-            };
-            if remedy == RetryAtOnce::Http1 {
-                self.pool.host(uri).refuses_http2();
+            if tries > limits::UNTOUCHED_TRIES || !fault::is_untouched(&error, &call.progress) {
+                return Err(fault::explain(&error, call.endpoint.url(), &call.progress));
             }
-            debug!("retry {tries} of {}, {remedy:?}: {error}", limits::UNTOUCHED_TRIES);
+            if fault::wants_http1(&error) {
+                host.refuses_http2();
+            }
+            debug!("retry {tries} of {}: {error}", limits::UNTOUCHED_TRIES);
             call.progress.reset();
         }
+    }
+
+    /// All hosts, without connections that are older than the machine's last sleep: what slept along
+    /// is dead, or soon will be, and a request that is written to it is lost in a way that nobody can
+    /// tell from having been carried out.
+    fn hosts(&self) -> MutexGuard<'_, Hosts> {
+        let mut hosts = lock(&self.hosts);
+        if hosts.sleeps.look() {
+            debug!("the machine has slept: all connections are given up");
+            for host in &mut hosts.list {
+                *host = Arc::new(host.without_connections());
+            }
+        }
+        hosts
+    }
+
+    /// The host of `uri`.
+    pub(super) fn host(&self, uri: &Uri) -> Arc<Host> {
+        let mut hosts = self.hosts();
+        if let Some(host) = hosts.list.iter().find(|host| host.is_of(uri)) {
+            return Arc::clone(host);
+        }
+        // Redirects may lead to ever new ones.
+        hosts.list.retain(|host| Arc::strong_count(host) > 1 || host.is_known());
+        let host = Arc::new(Host::new(uri, Arc::clone(&self.connector)));
+        hosts.list.push(Arc::clone(&host));
+        host
     }
 }
 
@@ -155,7 +192,19 @@ mod tests {
         let mut connector = Connector::new(&Options { connect_timeout, tls, ..Options::default() });
         connector.ping_interval = Duration::from_millis(200);
         connector.ping_timeout = Duration::from_millis(200);
-        HttpClient { pool: Arc::new(Pool::new(connector)) }
+        HttpClient { connector: Arc::new(connector), hosts: Arc::default() }
+    }
+
+    #[tokio::test]
+    async fn hosts_that_nobody_needs_are_forgotten() {
+        let client = HttpClient::new(&Options::default());
+        for n in 0..100 {
+            client.host(&format!("http://host-{n}/").parse().unwrap());
+        }
+        let kept = client.host(&"http://host-7:80/x".parse().unwrap());
+        assert!(kept.is_of(&"http://host-7:80/".parse().unwrap()));
+        assert!(!kept.is_of(&"https://host-7:80/".parse().unwrap()));
+        assert!(client.hosts.lock().unwrap().list.len() <= 2);
     }
 
     fn call(port: u16) -> Call {

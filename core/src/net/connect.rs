@@ -11,19 +11,22 @@ use std::time::Duration;
 use http::Uri;
 use hyper_rustls::MaybeHttpsStream;
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::client::legacy::connect::dns::{GaiResolver, InvalidNameError, Name};
+use hyper_util::client::legacy::connect::dns::Name;
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, lookup_host};
 use tower_service::Service;
+use tracing::debug;
 
 use super::Options;
 use super::fault::causes;
 use super::loopback::is_localhost;
 use super::options::Addresses;
-use super::proxy::{Proxy, is_secure};
+use super::proxy::{Proxy, ProxyProtocol, is_secure, port};
 use super::proxy_fault::ProxyFault;
-use super::tls::{Alpn, LazyTls};
+use super::socks::{self, SocksTarget};
+use super::tls::{Alpn, HTTP_1_ONLY, LazyTls};
 use super::tls_fault::TlsFault;
+use super::tunnel;
 use crate::limits;
 use crate::traffic;
 
@@ -63,15 +66,13 @@ pub(super) enum Unreachable {
 impl Unreachable {
     /// Takes it out of the connector's error. The innermost one says what happened.
     fn of(error: impl std::error::Error + 'static) -> Self {
-        for cause in causes(&error) {
-            if let Some(unresolved) = cause.downcast_ref::<Self>() {
-                return unresolved.clone();
-            }
-            if let (Some(error), None) = (cause.downcast_ref::<io::Error>(), cause.source()) {
-                return Self::Tcp(error.kind(), error.to_string());
-            }
+        if let Some(unresolved) = causes(&error).find_map(|cause| cause.downcast_ref::<Self>()) {
+            return unresolved.clone();
         }
-        Self::Tcp(io::ErrorKind::Other, error.to_string())
+        match causes(&error).filter_map(|cause| cause.downcast_ref::<io::Error>()).last() {
+            Some(error) => Self::Tcp(error.kind(), error.to_string()),
+            None => Self::Tcp(io::ErrorKind::Other, error.to_string()),
+        }
     }
 }
 
@@ -96,12 +97,30 @@ impl Connector {
         }
     }
 
-    /// Opens a connection to the server of `uri`, to which these protocols are offered.
-    pub(super) async fn connect(&self, uri: &Uri, offer: Alpn) -> Result<NetStream, ConnectFault> {
+    /// Opens a connection to the server of `uri`, to which these protocols are offered; through
+    /// `proxy`, if there is one.
+    pub(super) async fn connect(
+        &self,
+        uri: &Uri,
+        proxy: Option<&Arc<Proxy>>,
+        offer: Alpn,
+    ) -> Result<NetStream, ConnectFault> {
         let limit = self.options.connect_timeout;
         let told = traffic::Connecting::begin(uri);
-        let proxy = self.options.proxies.of(uri);
-        let timed = tokio::time::timeout(limit, self.open(uri, proxy, offer)).await;
+        let opening = async {
+            let carrier = match proxy {
+                None => MaybeHttpsStream::Http(tcp(self.resolver(), uri).await?),
+                // Boxed, so that the usual way does not pay for its size.
+                Some(proxy) => Box::pin(self.via_proxy(proxy, uri)).await?,
+            };
+            if !is_secure(uri) {
+                return Ok(MaybeHttpsStream::Http(carrier));
+            }
+            let secured = self.tls.handshake(uri, offer, carrier).await;
+            let secured = secured.map_err(|fault| ConnectFault::Tls(fault, proxy.cloned()))?;
+            Ok(MaybeHttpsStream::Https(TokioIo::new(secured)))
+        };
+        let timed = tokio::time::timeout(limit, opening).await;
         let opened = timed.unwrap_or_else(|_| Err(ConnectFault::Timeout(limit, proxy.cloned())));
         if let Some(told) = told {
             told.end(opened.as_ref().err());
@@ -109,55 +128,86 @@ impl Connector {
         opened
     }
 
-    async fn open(
+    /// Opens a way to the server of `uri` through `proxy`.
+    pub(super) async fn via_proxy(
         &self,
+        proxy: &Arc<Proxy>,
         uri: &Uri,
-        proxy: Option<&Arc<Proxy>>,
-        offer: Alpn,
-    ) -> Result<NetStream, ConnectFault> {
-        let carrier = match proxy {
-            None => {
-                let addresses = self.options.addresses.clone();
-                MaybeHttpsStream::Http(self.tcp(addresses, uri).await?)
-            }
-            // Boxed, so that the usual way does not pay for its size.
-            Some(proxy) => Box::pin(self.via_proxy(proxy, uri)).await?,
-        };
-        if !is_secure(uri) {
-            return Ok(MaybeHttpsStream::Http(carrier));
+    ) -> Result<Carrier, ConnectFault> {
+        debug!(%proxy, origin = proxy.origin, "connecting through a proxy");
+        let fault = |fault| ConnectFault::Proxy(Arc::clone(proxy), fault);
+        if !proxy.speaks.is_socks() {
+            return self.via_http(proxy, uri).await.map_err(fault);
         }
-        let secured = self.tls.handshake(uri, offer, carrier).await;
-        let secured = secured.map_err(|fault| ConnectFault::Tls(fault, proxy.cloned()))?;
-        Ok(MaybeHttpsStream::Https(TokioIo::new(secured)))
+        let host = bare_host(uri);
+        let targets = match host.parse() {
+            Ok(ip) => vec![SocksTarget::Address(ip)],
+            Err(_) if proxy.speaks == ProxyProtocol::Socks5h => vec![SocksTarget::Name(host)],
+            Err(_) => {
+                let found = self.resolver().resolve(host).await?;
+                found.iter().map(|address| SocksTarget::Address(address.ip())).collect()
+            }
+        };
+        let mut last = ProxyFault::Garbage("the host has no address");
+        // A host may have addresses that the proxy cannot reach; each takes a new connection.
+        for target in targets {
+            match self.via_socks(proxy, target, port(uri)).await {
+                Err(refused @ ProxyFault::Refused(_)) => last = refused,
+                established => return established.map_err(fault),
+            }
+        }
+        Err(fault(last))
     }
 
-    /// Opens a TCP connection to the host of `uri`, at one of its allowed addresses.
-    pub(super) async fn tcp(
+    async fn via_http(&self, proxy: &Proxy, uri: &Uri) -> Result<Carrier, ProxyFault> {
+        let stream = self.to_proxy(proxy).await?;
+        if proxy.forwards(uri) {
+            return Ok(stream);
+        }
+        let target = format!("{}:{}", uri.host().unwrap_or_default(), port(uri));
+        let authorization = proxy.login.as_ref().map(|login| &login.basic);
+        tunnel::establish(stream, &target, authorization).await
+    }
+
+    async fn via_socks(
         &self,
-        addresses: Addresses,
-        uri: &Uri,
-    ) -> Result<TokioIo<TcpStream>, Unreachable> {
-        let mut tcp = HttpConnector::new_with_resolver(self.resolver(addresses));
-        tcp.enforce_http(false);
-        // Small messages that wait for an answer: Nagle and delayed ACK would add 40 ms each.
-        tcp.set_nodelay(true);
-        tcp.set_keepalive(Some(limits::TCP_KEEPALIVE));
-        tcp.set_keepalive_interval(Some(limits::TCP_KEEPALIVE / 3));
-        tcp.set_keepalive_retries(Some(3));
-        tcp.call(uri.clone()).await.map_err(Unreachable::of)
+        proxy: &Proxy,
+        target: SocksTarget<'_>,
+        port: u16,
+    ) -> Result<Carrier, ProxyFault> {
+        let mut stream = TokioIo::new(self.to_proxy(proxy).await?);
+        socks::establish(&mut stream, target, port, proxy.login.as_ref()).await?;
+        Ok(stream.into_inner())
     }
 
-    /// The allowed addresses of `host`, for those who do not connect to them themselves.
-    pub(super) async fn resolve(&self, host: &str) -> Result<Vec<IpAddr>, Unreachable> {
-        let invalid = |error: InvalidNameError| Unreachable::Unresolved(error.to_string());
-        let name = host.parse::<Name>().map_err(invalid)?;
-        let found = self.resolver(self.options.addresses.clone()).call(name).await?;
-        Ok(found.map(|address| address.ip()).collect())
+    /// A connection to the proxy itself, which is the user's own and may be anywhere.
+    async fn to_proxy(&self, proxy: &Proxy) -> Result<Carrier, ProxyFault> {
+        let resolver = Resolver { addresses: Addresses::default(), ..self.resolver() };
+        let tcp = tcp(resolver, &proxy.address).await?;
+        if proxy.speaks != ProxyProtocol::Https {
+            return Ok(MaybeHttpsStream::Http(tcp));
+        }
+        // CONNECT is spoken in HTTP/1.1 only.
+        let stream = self.tls.handshake(&proxy.address, HTTP_1_ONLY, tcp).await?;
+        Ok(MaybeHttpsStream::Https(TokioIo::new(stream)))
     }
 
-    fn resolver(&self, addresses: Addresses) -> Resolver {
-        Resolver { addresses, ipv4: self.options.ipv4 }
+    /// What finds the addresses of servers.
+    pub(super) fn resolver(&self) -> Resolver {
+        Resolver { addresses: self.options.addresses.clone(), ipv4: self.options.ipv4 }
     }
+}
+
+/// Opens a TCP connection to the host of `uri`, at one of the addresses that `resolver` finds.
+async fn tcp(resolver: Resolver, uri: &Uri) -> Result<TokioIo<TcpStream>, Unreachable> {
+    let mut tcp = HttpConnector::new_with_resolver(resolver);
+    tcp.enforce_http(false);
+    // Small messages that wait for an answer: Nagle and delayed ACK would add 40 ms each.
+    tcp.set_nodelay(true);
+    tcp.set_keepalive(Some(limits::TCP_KEEPALIVE));
+    tcp.set_keepalive_interval(Some(limits::TCP_KEEPALIVE / 3));
+    tcp.set_keepalive_retries(Some(3));
+    tcp.call(uri.clone()).await.map_err(Unreachable::of)
 }
 
 /// The host of `uri`, without the brackets of an address.
@@ -168,18 +218,27 @@ pub(super) fn bare_host(uri: &Uri) -> &str {
 /// The system's name resolution, except for `localhost`, which needs none. It gives out allowed
 /// addresses only, and those are the ones that are connected to.
 #[derive(Clone, Debug)]
-struct Resolver {
+pub(super) struct Resolver {
     addresses: Addresses,
     /// Of the two families, IPv4 alone.
     ipv4: bool,
 }
 
 impl Resolver {
+    /// The allowed addresses of `host`, without a port.
+    pub(super) async fn resolve(&self, host: &str) -> Result<Vec<SocketAddr>, Unreachable> {
+        // Asking the system would start a thread; both families, since servers listen on either.
+        if is_localhost(host) {
+            let loopback = [IpAddr::V6(Ipv6Addr::LOCALHOST), IpAddr::V4(Ipv4Addr::LOCALHOST)];
+            return self.allowed(loopback.map(|ip| SocketAddr::new(ip, 0)).to_vec());
+        }
+        let found = lookup_host((host, 0)).await;
+        let found = found.map_err(|error| Unreachable::Unresolved(error.to_string()))?;
+        self.allowed(found.collect())
+    }
+
     /// Leaves out what is not allowed; an error if nothing else is there.
-    fn allowed(
-        &self,
-        mut found: Vec<SocketAddr>,
-    ) -> Result<std::vec::IntoIter<SocketAddr>, Unreachable> {
+    fn allowed(&self, mut found: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, Unreachable> {
         let is_empty = found.is_empty();
         found.retain(|address| address.is_ipv4() || !self.ipv4);
         if found.is_empty() && !is_empty {
@@ -190,7 +249,7 @@ impl Resolver {
         found.retain(|address| self.addresses.allow(address.ip()));
         match first {
             Some(ip) if found.is_empty() => Err(Unreachable::Forbidden(ip)),
-            _ => Ok(found.into_iter()),
+            _ => Ok(found),
         }
     }
 }
@@ -206,17 +265,7 @@ impl Service<Name> for Resolver {
 
     fn call(&mut self, name: Name) -> Self::Future {
         let resolver = self.clone();
-        Box::pin(async move {
-            // Asking the system would start a thread; both families, since servers listen on either.
-            let found = if is_localhost(name.as_str()) {
-                let loopback = [IpAddr::V6(Ipv6Addr::LOCALHOST), IpAddr::V4(Ipv4Addr::LOCALHOST)];
-                loopback.map(|ip| SocketAddr::new(ip, 0)).to_vec()
-            } else {
-                let found = GaiResolver::new().call(name).await;
-                found.map_err(|error| Unreachable::Unresolved(error.to_string()))?.collect()
-            };
-            resolver.allowed(found)
-        })
+        Box::pin(async move { Ok(resolver.resolve(name.as_str()).await?.into_iter()) })
     }
 }
 
@@ -231,13 +280,13 @@ mod tests {
         let at = |text: &str| SocketAddr::new(text.parse().unwrap(), 0);
         let both = vec![at("10.0.0.1"), at("8.8.8.8")];
         let public = Resolver { addresses: public, ipv4: false };
-        let left: Vec<_> = public.allowed(both.clone()).unwrap().collect();
+        let left = public.allowed(both.clone()).unwrap();
         assert_eq!(left, [at("8.8.8.8")]);
         let any = |ipv4| Resolver { addresses: Addresses::default(), ipv4 };
-        let all: Vec<_> = any(false).allowed(both.clone()).unwrap().collect();
+        let all = any(false).allowed(both.clone()).unwrap();
         assert_eq!(all, both);
         let families = vec![at("::1"), at("8.8.8.8")];
-        let left: Vec<_> = any(true).allowed(families).unwrap().collect();
+        let left = any(true).allowed(families).unwrap();
         assert_eq!(left, [at("8.8.8.8")]);
         let none = any(true).allowed(vec![at("::1")]).unwrap_err();
         assert!(none.to_string().contains("--ipv4"), "{none}");

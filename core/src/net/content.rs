@@ -1,6 +1,7 @@
 //! The body of an answer, unpacked where a server has packed it although nobody asked for that.
 
 use std::io::{self, Write};
+use std::net::IpAddr;
 
 use bytes::{Buf, Bytes};
 use flate2::write::MultiGzDecoder;
@@ -60,6 +61,12 @@ impl Content {
         }
     }
 
+    /// The address of whoever has answered; `None` if a proxy stands in between.
+    #[must_use]
+    pub fn peer(&self) -> Option<IpAddr> {
+        self.inbound.peer
+    }
+
     /// Whether it is known, without any wait, that nothing more comes.
     #[must_use]
     pub fn is_at_end(&self) -> bool {
@@ -79,7 +86,11 @@ impl Content {
                 return Ok(Some(piece));
             }
             let data = match self.inbound.body.frame().await {
-                None => return self.rest(url),
+                None => {
+                    let Some(unpacking) = self.packed.take() else { return Ok(None) };
+                    let rest = unpacking.decoder.finish().map_err(|error| broken(url, &error))?;
+                    return Ok((!rest.is_empty()).then(|| rest.into()));
+                }
                 Some(Err(error)) => return Err(fault::explain_body(&error, url)),
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(data) => data,
@@ -92,13 +103,6 @@ impl Content {
                 Some(unpacking) => unpacking.packed = data,
             }
         }
-    }
-
-    /// What is left at the end of a packed body.
-    fn rest(&mut self, url: &Url) -> Result<Option<Bytes>, Error> {
-        let Some(unpacking) = self.packed.take() else { return Ok(None) };
-        let rest = unpacking.decoder.finish().map_err(|error| broken(url, &error))?;
-        Ok((!rest.is_empty()).then(|| rest.into()))
     }
 
     /// Reads it to its end, so that its connection can be used again.

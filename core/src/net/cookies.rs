@@ -25,7 +25,6 @@ struct Cookie {
     name: String,
     value: String,
     path: String,
-    is_secure: bool,
     expires: Option<SystemTime>,
 }
 
@@ -50,10 +49,8 @@ impl Jar {
 
     /// Notes what an answer from `url` sets.
     pub fn note(&mut self, url: &Url, headers: &HeaderMap, now: SystemTime) {
-        for header in headers.get_all(SET_COOKIE).iter().filter(|h| h.len() <= LONGEST) {
-            let Some(cookie) = header.to_str().ok().and_then(|text| parse(text, url, now)) else {
-                continue;
-            };
+        let set = headers.get_all(SET_COOKIE).iter().filter(|header| header.len() <= LONGEST);
+        for cookie in set.filter_map(|header| parse(header.to_str().ok()?, url, now)) {
             if *self.origin.get_or_insert_with(|| url.origin()) != url.origin() {
                 return;
             }
@@ -94,8 +91,7 @@ impl Cookie {
         let path = below.is_some_and(|rest| {
             rest.is_empty() || rest.starts_with('/') || self.path.ends_with('/')
         });
-        path && (!self.is_secure || url.scheme() == "https")
-            && self.expires.is_none_or(|at| at > now)
+        path && self.expires.is_none_or(|at| at > now)
     }
 }
 
@@ -107,7 +103,6 @@ fn parse(text: &str, url: &Url, now: SystemTime) -> Option<Cookie> {
         name: name.trim().to_owned(),
         value: value.trim().to_owned(),
         path: default_path(url),
-        is_secure: false,
         expires: None,
     };
     let mut max_age = None;
@@ -116,7 +111,7 @@ fn parse(text: &str, url: &Url, now: SystemTime) -> Option<Cookie> {
         let value = value.trim();
         match attribute.trim().to_ascii_lowercase().as_str() {
             "path" if value.starts_with('/') => value.clone_into(&mut cookie.path),
-            "secure" => cookie.is_secure = true,
+            "secure" if url.scheme() != "https" => return None,
             "expires" => cookie.expires = httpdate::parse_http_date(value).ok().or(cookie.expires),
             "max-age" => max_age = value.parse::<i64>().ok(),
             "domain" if !covers(value, url) => return None,
@@ -133,10 +128,8 @@ fn parse(text: &str, url: &Url, now: SystemTime) -> Option<Cookie> {
 
 /// The folder of the request.
 fn default_path(url: &Url) -> String {
-    match url.path().rsplit_once('/') {
-        Some(("", _)) | None => "/".to_owned(),
-        Some((folder, _)) => folder.to_owned(),
-    }
+    let folder = url.path().rsplit_once('/').map_or("", |(folder, _)| folder);
+    if folder.is_empty() { "/" } else { folder }.to_owned()
 }
 
 /// Whether a cookie for `domain` is for the host of `url`, too.

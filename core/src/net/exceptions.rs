@@ -77,16 +77,16 @@ fn entry(text: &str) -> Option<Exception> {
 
 /// An address with or without brackets, or a network.
 fn network(text: &str) -> Option<HostPattern> {
-    let bare = |text: &str| {
-        let inner = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
-        inner.unwrap_or(text).parse::<IpAddr>().ok()
+    let (address, bits) = match text.split_once('/') {
+        Some((address, bits)) => (address, Some(bits.parse().ok()?)),
+        None => (text, None),
     };
-    let Some((address, bits)) = text.split_once('/') else {
-        let ip = bare(text)?.to_canonical();
-        return Some(HostPattern::Network(ip, width(ip)));
-    };
-    let (ip, bits) = (bare(address)?, bits.parse::<u32>().ok()?);
-    (bits <= width(ip)).then_some(HostPattern::Network(ip, bits))
+    let inner = address.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
+    let ip = inner.unwrap_or(address).parse::<IpAddr>().ok()?;
+    let ip = if bits.is_none() { ip.to_canonical() } else { ip };
+    let width = if ip.is_ipv4() { 32 } else { 128 };
+    let bits = bits.unwrap_or(width);
+    (bits <= width).then_some(HostPattern::Network(ip, bits))
 }
 
 fn domain(text: &str) -> Option<HostPattern> {
@@ -99,10 +99,6 @@ fn domain(text: &str) -> Option<HostPattern> {
     let is_suffix = !text.starts_with('*') || text.starts_with("*.");
     let is_name = !name.is_empty() && !name.contains(['*', '/', ':', '@', '[', ']']);
     (is_suffix && is_name).then_some(HostPattern::Domain(name))
-}
-
-fn width(ip: IpAddr) -> u32 {
-    if ip.is_ipv4() { 32 } else { 128 }
 }
 
 fn is_in(ip: IpAddr, network: IpAddr, bits: u32) -> bool {

@@ -43,7 +43,7 @@ pub(super) fn explain(error: &RequestFailure, url: &Url, progress: &Progress) ->
         .because(innermost(error));
     // hyper gave the request back without having written any of it.
     let is_canceled = find::<hyper::Error>(error).is_some_and(hyper::Error::is_canceled);
-    let untouched = !progress.has_started() || is_canceled || named_remedy(error).is_some();
+    let untouched = !progress.has_started() || is_canceled || is_turned_away(error);
     if untouched { explained.not_delivered() } else { explained }
 }
 
@@ -61,32 +61,27 @@ fn exceeded_head(error: &RequestFailure) -> Option<String> {
     (reason == Reason::PROTOCOL_ERROR).then(|| format!("more than {size} KiB, or malformed ones"))
 }
 
-/// What can be done at once about a request that failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RetryAtOnce {
-    /// The server has not looked at it, and takes it on another stream or connection.
-    Again,
-    /// The server wants it over HTTP/1.1.
-    Http1,
-}
-
-/// Finds the remedy for a request that failed; `None` if nothing is certain to be right.
-pub(super) fn remedy(error: &RequestFailure, progress: &Progress) -> Option<RetryAtOnce> {
+/// Whether the server has certainly not looked at a request that failed: it can go again at once.
+pub(super) fn is_untouched(error: &RequestFailure, progress: &Progress) -> bool {
     // It waited for a place on a connection that broke under others.
     let waited = matches!(error, RequestFailure::Http2(_)) && !progress.has_started();
-    named_remedy(error).or(waited.then_some(RetryAtOnce::Again))
+    waited || is_turned_away(error)
 }
 
-/// The remedy that the server has named.
-fn named_remedy(error: &RequestFailure) -> Option<RetryAtOnce> {
-    let error = find::<h2::Error>(error).filter(|error| error.is_remote())?;
-    match error.reason() {
-        Some(Reason::HTTP_1_1_REQUIRED) => Some(RetryAtOnce::Http1),
-        Some(Reason::REFUSED_STREAM) => Some(RetryAtOnce::Again),
-        // h2 gives this to those streams only that the server has not looked at: they are behind
-        // the last one that it names. The others live on, or break without it.
-        _ => error.is_go_away().then_some(RetryAtOnce::Again),
-    }
+/// Whether the server says that it has not looked at it.
+fn is_turned_away(error: &RequestFailure) -> bool {
+    let is_unseen = |reason| matches!(reason, Reason::HTTP_1_1_REQUIRED | Reason::REFUSED_STREAM);
+    // h2 gives a farewell to those streams only that the server has not looked at: they are behind
+    // the last one that it names. The others live on, or break without it.
+    find::<h2::Error>(error).is_some_and(|error| {
+        error.is_remote() && (error.is_go_away() || error.reason().is_some_and(is_unseen))
+    })
+}
+
+/// Whether the server wants it over HTTP/1.1.
+pub(super) fn wants_http1(error: &RequestFailure) -> bool {
+    find::<h2::Error>(error)
+        .is_some_and(|error| error.is_remote() && error.reason() == Some(Reason::HTTP_1_1_REQUIRED))
 }
 
 /// Explains why the body of an answer from `url` broke off.

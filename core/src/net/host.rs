@@ -1,23 +1,26 @@
 //! The connections to one host: those that are idle, and those that requests share.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use http::uri::{Authority, PathAndQuery};
-use http::{Request, Uri};
+use http::{Response, StatusCode, Uri};
 use tokio::runtime::Handle;
-use tokio::sync::{Notify, OnceCell};
+use tokio::sync::{Notify, Semaphore};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
+use tracing::debug;
 
-use super::body::Outbound;
+use super::body::Inbound;
 use super::client::{Call, Lane};
 use super::connect::{ConnectFault, Connector};
 use super::connection::{Connection, Http1, Http2};
 use super::fault::RequestFailure;
 use super::proxy::Proxy;
-use super::request::HeaderCache;
+use super::proxy_fault::{ProxyFault, Refused};
+use super::request::{HeaderCache, over_http2};
 use super::tls::{HTTP_1_ONLY, HTTP_2_OR_1};
 use crate::limits;
+use crate::lock::lock;
 
 /// One host, and the connections to it.
 #[derive(Debug)]
@@ -25,9 +28,11 @@ pub(super) struct Host {
     connector: Arc<Connector>,
     /// Scheme and authority.
     origin: Uri,
-    /// The proxy that passes requests on, if one does.
-    pub(super) forwarder: Option<Arc<Proxy>>,
+    /// What connections go through.
+    proxy: Option<Arc<Proxy>>,
     state: Mutex<HostState>,
+    /// Let one request at a time open a shared connection for calls, or for what is urgent.
+    opening: [Semaphore; 2],
     /// Somebody who waits for a new HTTP/1.1 connection can have an old one.
     came_back: Notify,
 }
@@ -41,21 +46,14 @@ struct HostState {
     /// Idle connections, each with the time since when; the last to come is the first to go, as it
     /// is the freshest.
     http1: Vec<(Http1, Instant)>,
-    /// One for calls and one for what is urgent. A server takes only so many requests at once on a
-    /// connection, and long calls may hold them all; what must not wait behind them needs another.
-    http2: [Shared; 2],
+    /// One for calls and one for what is urgent, each with the time when it was last asked for. A
+    /// server takes only so many requests at once on a connection, and long calls may hold them all;
+    /// what must not wait behind them needs another.
+    http2: [Option<(Http2, Instant)>; 2],
     /// Closes those that are idle for too long, as long as there are any.
     watch: Option<AbortHandle>,
     /// What most requests have in common.
     header_cache: HeaderCache,
-}
-
-/// An HTTP/2 connection that many requests have, opened by the first of them.
-#[derive(Debug, Default)]
-struct Shared {
-    connection: Arc<OnceCell<Http2>>,
-    /// When it was last asked for.
-    asked: Option<Instant>,
 }
 
 impl HostState {
@@ -65,10 +63,7 @@ impl HostState {
         let now = Instant::now();
         self.http1.retain(|(_, since)| now - *since < limits::POOL_IDLE - limits::POOL_LOOK);
         for shared in &mut self.http2 {
-            let is_idle = shared.asked.is_some_and(|asked| now - asked >= limits::HTTP2_IDLE);
-            if is_idle && shared.connection.initialized() {
-                *shared = Shared::default();
-            }
+            shared.take_if(|(_, asked)| now - *asked >= limits::HTTP2_IDLE);
         }
         let has_connections = self.has_connections();
         if !has_connections {
@@ -78,17 +73,14 @@ impl HostState {
     }
 
     fn has_connections(&self) -> bool {
-        !self.http1.is_empty() || self.http2.iter().any(|shared| shared.connection.initialized())
+        !self.http1.is_empty() || self.http2.iter().any(Option::is_some)
     }
 
-    /// The HTTP/2 connection for `lane`, which may have to be opened yet.
-    fn shared(&mut self, lane: Lane) -> Arc<OnceCell<Http2>> {
-        let shared = &mut self.http2[usize::from(lane == Lane::Urgent)];
-        if shared.connection.get().is_some_and(|connection| !connection.sender.is_ready()) {
-            *shared = Shared::default();
-        }
-        shared.asked = Some(Instant::now());
-        Arc::clone(&shared.connection)
+    /// The place of the HTTP/2 connection for `lane`, which is empty if that has to be opened yet.
+    fn slot(&mut self, lane: Lane) -> &mut Option<(Http2, Instant)> {
+        let slot = &mut self.http2[usize::from(lane == Lane::Urgent)];
+        slot.take_if(|(connection, _)| !connection.sender.is_ready());
+        slot
     }
 }
 
@@ -97,10 +89,10 @@ impl Host {
         let mut parts = uri.clone().into_parts();
         parts.path_and_query = Some(PathAndQuery::from_static("/"));
         let origin = Uri::from_parts(parts).unwrap_or_else(|_| uri.clone());
-        let proxy = connector.options.proxies.of(&origin);
-        let forwarder = proxy.filter(|proxy| proxy.forwards(&origin)).cloned();
-        let (state, came_back) = (Mutex::default(), Notify::new());
-        Self { connector, origin, forwarder, state, came_back }
+        let proxy = connector.options.proxies.of(&origin).cloned();
+        let opening = [Semaphore::new(1), Semaphore::new(1)];
+        let (state, came_back) = Default::default();
+        Self { connector, origin, proxy, state, opening, came_back }
     }
 
     /// The same host with all that was learnt of it, and without any connection.
@@ -129,19 +121,55 @@ impl Host {
         (state.speaks_http2, state.refuses_http2) = (false, true);
     }
 
-    pub(super) fn request(&self, call: &Call) -> Request<Outbound> {
-        self.lock().header_cache.request(call, self.forwarder.as_deref())
+    fn lock(&self) -> MutexGuard<'_, HostState> {
+        lock(&self.state)
     }
 
-    fn lock(&self) -> MutexGuard<'_, HostState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The proxy that passes requests on, if one does.
+    fn forwarder(&self) -> Option<&Arc<Proxy>> {
+        self.proxy.as_ref().filter(|proxy| proxy.forwards(&self.origin))
+    }
+
+    /// Sends `call` and gives back the head of the answer.
+    pub(super) async fn send(
+        self: &Arc<Self>,
+        call: &Call,
+    ) -> Result<Response<Inbound>, RequestFailure> {
+        loop {
+            let mut connection = match self.connection(call.lane).await? {
+                Connection::Http1(connection) => connection,
+                Connection::Http2(mut connection) => {
+                    // Boxed, so that HTTP/1.1 does not pay for its size.
+                    let sending = Box::pin(connection.sender.send_request(over_http2(call)));
+                    let response = sending.await.map_err(RequestFailure::Http2)?;
+                    let peer = connection.peer;
+                    return Ok(response.map(|body| Inbound { body, peer, _lease: None }));
+                }
+            };
+            let forwarder = self.forwarder();
+            let request = self.lock().header_cache.request(call, forwarder.map(Arc::as_ref));
+            match connection.sender.try_send_request(request).await {
+                Ok(response) => {
+                    let (peer, lease) = (connection.peer, self.have_back(connection));
+                    if response.status() == StatusCode::PROXY_AUTHENTICATION_REQUIRED
+                        && let Some(proxy) = forwarder
+                    {
+                        let refused = ProxyFault::Login(Refused::of(&response));
+                        return Err(ConnectFault::Proxy(Arc::clone(proxy), refused).into());
+                    }
+                    return Ok(response.map(|body| Inbound { body, peer, _lease: lease }));
+                }
+                // It was closed while it was idle, and none of the request was written.
+                Err(error) if error.message().is_some() && connection.was_used => {
+                    debug!("a connection has ended while it was idle");
+                }
+                Err(error) => return Err(RequestFailure::Http1(error.into_error())),
+            }
+        }
     }
 
     /// An idle connection, or a new one, or one that comes back before the new one is open.
-    pub(super) async fn connection(
-        self: &Arc<Self>,
-        lane: Lane,
-    ) -> Result<Connection, RequestFailure> {
+    async fn connection(self: &Arc<Self>, lane: Lane) -> Result<Connection, RequestFailure> {
         if let Some(connection) = self.idle() {
             return Ok(Connection::Http1(connection));
         }
@@ -177,33 +205,28 @@ impl Host {
         if lane == Lane::Lasting {
             return Arc::clone(self).open().await;
         }
-        let shared = self.lock().shared(lane);
-        let opening = shared.get_or_try_init(async || {
-            match Arc::clone(self).open().await.map_err(Err)? {
-                Connection::Http2(opened) => Ok(opened),
-                // It has changed its mind.
-                opened @ Connection::Http1(_) => Err(Ok(opened)),
+        if let Some(shared) = self.shared(lane) {
+            return Ok(shared);
+        }
+        let opening = async {
+            let _turn = self.opening[usize::from(lane == Lane::Urgent)].acquire().await;
+            match self.shared(lane) {
+                Some(shared) => Ok(shared),
+                None => Ok(self.share(Arc::clone(self).open().await?, lane)),
             }
-        });
+        };
         // One request at a time opens the connection; the others would wait for each of those before
         // them, but all have the same limit.
         let limit = self.connector.options.connect_timeout;
-        match tokio::time::timeout(limit, opening).await {
-            Ok(Ok(connection)) => {
-                self.watch(&mut self.lock());
-                Ok(Connection::Http2(connection.clone()))
-            }
-            Ok(Err(other)) => other,
-            Err(_) => {
-                let proxy = self.connector.options.proxies.of(&self.origin).cloned();
-                Err(ConnectFault::Timeout(limit, proxy).into())
-            }
-        }
+        let opened = tokio::time::timeout(limit, opening).await;
+        opened.unwrap_or_else(|_| Err(ConnectFault::Timeout(limit, self.proxy.clone()).into()))
     }
 
     async fn open(self: Arc<Self>) -> Result<Connection, RequestFailure> {
         let offer = if self.lock().refuses_http2 { HTTP_1_ONLY } else { HTTP_2_OR_1 };
-        let opened = Connection::open(&self.connector, &self.origin, offer).await?;
+        let proxy = self.proxy.as_ref();
+        let stream = self.connector.connect(&self.origin, proxy, offer).await?;
+        let opened = Connection::on(stream, proxy.is_none(), &self.connector).await?;
         self.lock().speaks_http2 = matches!(opened, Connection::Http2(_));
         Ok(opened)
     }
@@ -213,14 +236,22 @@ impl Host {
     fn share(self: &Arc<Self>, opened: Connection, lane: Lane) -> Connection {
         match opened {
             Connection::Http2(opened) if lane != Lane::Lasting => {
-                let mut state = self.lock();
-                let shared = state.shared(lane);
-                let _ = shared.set(opened.clone());
-                self.watch(&mut state);
-                Connection::Http2(shared.get().unwrap_or(&opened).clone())
+                let since = Instant::now();
+                self.lock().slot(lane).get_or_insert_with(|| (opened.clone(), since));
+                self.shared(lane).unwrap_or(Connection::Http2(opened))
             }
             opened => opened,
         }
+    }
+
+    /// The HTTP/2 connection for `lane`, unless it has to be opened yet.
+    fn shared(self: &Arc<Self>, lane: Lane) -> Option<Connection> {
+        let mut state = self.lock();
+        let (shared, asked) = state.slot(lane).as_mut()?;
+        *asked = Instant::now();
+        let shared = Connection::Http2(shared.clone());
+        self.watch(&mut state);
+        Some(shared)
     }
 
     /// An idle connection that is open.
@@ -236,7 +267,7 @@ impl Host {
 
     /// Its request is answered. It is idle if all of the answer has come; else whoever reads the rest
     /// has it for so long.
-    pub(super) fn have_back(self: &Arc<Self>, mut connection: Http1) -> Option<Lease> {
+    fn have_back(self: &Arc<Self>, mut connection: Http1) -> Option<Lease> {
         connection.was_used = true;
         if connection.sender.is_ready() {
             self.keep(connection);
@@ -313,14 +344,13 @@ mod tests {
     use tokio_rustls::TlsAcceptor;
 
     use super::super::authority::Authority;
-    use super::super::pool::Pool;
-    use super::super::{Endpoint, Options, Progress, Roots, TlsOptions};
+    use super::super::{Endpoint, HttpClient, Options, Progress, Roots, TlsOptions};
     use super::*;
 
     const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}";
 
-    fn plain() -> Pool {
-        Pool::new(Connector::new(&Options::default()))
+    fn plain() -> HttpClient {
+        HttpClient::new(&Options::default())
     }
 
     async fn listener(scheme: &str) -> (TcpListener, Call) {
@@ -353,8 +383,8 @@ mod tests {
         request
     }
 
-    async fn send(pool: &Pool, call: &Call) -> Bytes {
-        let response = pool.send(call).await.unwrap();
+    async fn send(client: &HttpClient, call: &Call) -> Bytes {
+        let response = client.host(call.endpoint.uri()).send(call).await.unwrap();
         response.into_body().body.collect().await.unwrap().to_bytes()
     }
 
@@ -367,10 +397,11 @@ mod tests {
             drop(listener);
             (answer(&mut stream).await, answer(&mut stream).await)
         });
-        let pool = plain();
-        assert_eq!(send(&pool, &call).await, "{}");
-        assert_eq!(send(&pool, &call).await, "{}");
-        assert!(call.progress.peer().unwrap().is_loopback());
+        let client = plain();
+        assert_eq!(send(&client, &call).await, "{}");
+        let response = client.host(call.endpoint.uri()).send(&call).await.unwrap().into_body();
+        assert!(response.peer.unwrap().is_loopback());
+        assert_eq!(response.body.collect().await.unwrap().to_bytes(), "{}");
         let (first, second) = server.await.unwrap();
         assert_eq!(first, second);
         assert!(first.starts_with("POST /mcp?a=b HTTP/1.1\r\n"), "{first}");
@@ -388,9 +419,9 @@ mod tests {
             }
             requests.len()
         });
-        let pool = plain();
+        let client = plain();
         for _ in 0..20 {
-            assert_eq!(send(&pool, &call).await, "{}");
+            assert_eq!(send(&client, &call).await, "{}");
         }
         assert_eq!(server.await.unwrap(), 20);
     }
@@ -409,9 +440,9 @@ mod tests {
     }
 
     /// The host of `call`, which is sent, as soon as its connection rests.
-    async fn rests_after(pool: &Pool, call: &Call) -> Arc<Host> {
-        send(pool, call).await;
-        let host = pool.host(call.endpoint.uri());
+    async fn rests_after(client: &HttpClient, call: &Call) -> Arc<Host> {
+        send(client, call).await;
+        let host = client.host(call.endpoint.uri());
         let resting = async {
             while host.lock().http1.is_empty() {
                 tokio::task::yield_now().await;
@@ -424,26 +455,26 @@ mod tests {
     #[tokio::test]
     async fn one_that_has_rested_for_too_long_is_not_used() {
         let (call, server) = two_connections().await;
-        let pool = plain();
-        let host = rests_after(&pool, &call).await;
+        let client = plain();
+        let host = rests_after(&client, &call).await;
         assert!(host.lock().close_idle(), "it may rest for longer");
         host.lock().http1[0].1 -= limits::POOL_IDLE / 2;
         assert!(host.lock().close_idle(), "it may still");
         host.lock().http1[0].1 -= limits::POOL_IDLE / 2;
         assert!(!host.lock().close_idle(), "nobody is left");
-        send(&pool, &call).await;
+        send(&client, &call).await;
         server.await.unwrap();
     }
 
     #[tokio::test]
     async fn nor_where_nobody_looked_after_it() {
         let (call, server) = two_connections().await;
-        let pool = plain();
-        let host = rests_after(&pool, &call).await;
+        let client = plain();
+        let host = rests_after(&client, &call).await;
         // As if the runtime had stood still, or had been another.
         host.lock().http1[0].1 -= limits::POOL_IDLE;
         host.lock().watch.take().unwrap().abort();
-        rests_after(&pool, &call).await;
+        rests_after(&client, &call).await;
         let _open = server.await.unwrap();
         assert!(host.lock().watch.as_ref().is_some_and(|watch| !watch.is_finished()));
     }
@@ -455,7 +486,7 @@ mod tests {
         let mut roots = Roots::default();
         roots.add_pem(authority.root.as_bytes()).unwrap();
         let tls = TlsOptions { roots, ..TlsOptions::default() };
-        let pool = Pool::new(Connector::new(&Options { tls, ..Options::default() }));
+        let client = HttpClient::new(&Options { tls, ..Options::default() });
         let (listener, call) = listener("https").await;
         let server = tokio::spawn(async move {
             let (first, _) = listener.accept().await.unwrap();
@@ -466,7 +497,7 @@ mod tests {
             first.write_all(ANSWER).await.unwrap();
             answer(&mut first).await;
         });
-        let both = async { tokio::join!(send(&pool, &call), send(&pool, &call)) };
+        let both = async { tokio::join!(send(&client, &call), send(&client, &call)) };
         let both = tokio::time::timeout(Duration::from_secs(20), both).await;
         assert_eq!(both.expect("in time"), (Bytes::from("{}"), Bytes::from("{}")));
         server.await.unwrap();

@@ -19,7 +19,6 @@ mod host;
 mod loopback;
 mod options;
 mod pem;
-mod pool;
 mod portable;
 mod probe;
 mod proxy;
@@ -33,7 +32,6 @@ mod tls_fault;
 mod tls_options;
 mod trust;
 mod tunnel;
-mod via_proxy;
 
 pub use body::{Inbound, Progress};
 pub use certificate::Certificate;

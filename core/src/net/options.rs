@@ -5,12 +5,17 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::TlsOptions;
 use super::proxy::Proxies;
 use crate::limits;
 
 /// What is asked of every connection.
-#[derive(Clone, Debug)]
+///
+/// What another process is handed of it leaves out what has to go there by itself: secrets, and what
+/// has no form to be written in.
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Options {
     /// How long name resolution, TCP, a proxy and TLS may take together.
     pub connect_timeout: Duration,
@@ -19,6 +24,7 @@ pub struct Options {
     /// What connections go through.
     pub proxies: Proxies,
     /// Where names may lead, if they are resolved here.
+    #[serde(skip)]
     pub addresses: Addresses,
     /// Names that are resolved here lead to IPv4 addresses only.
     pub ipv4: bool,

@@ -46,14 +46,6 @@ pub enum PemFault {
     OtherKey,
 }
 
-impl PemFault {
-    /// Whether it is the key that is wrong, which may have a file of its own.
-    #[must_use]
-    pub fn is_about_key(&self) -> bool {
-        matches!(self, Self::NoKey | Self::EncryptedKey | Self::UnusableKey)
-    }
-}
-
 /// The content of a file.
 ///
 /// # Errors

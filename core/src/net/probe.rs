@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use hyper_rustls::MaybeHttpsStream;
 use hyper_util::rt::TokioIo;
 use rustls::ProtocolVersion;
-use rustls::pki_types::CertificateDer;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::{timeout, timeout_at};
@@ -61,7 +60,7 @@ pub struct Reached {
 #[derive(Debug)]
 pub struct Secured {
     /// `TLS 1.3`
-    pub version: String,
+    pub version: &'static str,
     /// The server's own certificate, and those that it sent along.
     pub chain: Vec<Certificate>,
 }
@@ -70,11 +69,10 @@ impl Look {
     /// Why there is no connection.
     #[must_use]
     pub fn fault(&self) -> Option<&Error> {
-        fn fault<T>(step: Option<&ProbeStep<T>>) -> Option<&Error> {
-            step?.outcome.as_ref().err()
+        fn fault<T>(step: &Option<ProbeStep<T>>) -> Option<&Error> {
+            step.as_ref()?.outcome.as_ref().err()
         }
-        let connection = fault(self.names.as_ref()).or(fault(self.connection.as_ref()));
-        connection.or(fault(self.tls.as_ref()))
+        fault(&self.names).or(fault(&self.connection)).or(fault(&self.tls))
     }
 }
 
@@ -104,7 +102,10 @@ async fn go(options: &Options, endpoint: &Endpoint, until: Instant) -> Look {
         Ok(ip) => vec![ip],
         Err(_) => {
             let late = Unreachable::Unresolved(io::ErrorKind::TimedOut.to_string());
-            let resolving = async { Ok(connector.resolve(bare_host(uri)).await?) };
+            let resolving = async {
+                let found = connector.resolver().resolve(bare_host(uri)).await?;
+                Ok(found.iter().map(SocketAddr::ip).collect::<Vec<_>>())
+            };
             let names = look.names.insert(step(url, until, late.into(), resolving).await);
             let Ok(found) = &names.outcome else { return look };
             found.clone()
@@ -181,14 +182,11 @@ async fn first_of(
 
 fn secured<T>(stream: TlsStream<T>) -> Secured {
     let connection = stream.get_ref().1;
-    let version = match connection.protocol_version() {
-        Some(ProtocolVersion::TLSv1_3) => "TLS 1.3".to_owned(),
-        Some(ProtocolVersion::TLSv1_2) => "TLS 1.2".to_owned(),
-        other => format!("{other:?}"),
-    };
-    let shown: &[CertificateDer<'_>] = connection.peer_certificates().unwrap_or_default();
-    let chain = shown.iter().take(limits::CHAIN).filter_map(|der| Certificate::read(der)).collect();
-    Secured { version, chain }
+    // No others are spoken.
+    let is_newest = connection.protocol_version() == Some(ProtocolVersion::TLSv1_3);
+    let version = if is_newest { "TLS 1.3" } else { "TLS 1.2" };
+    let shown = connection.peer_certificates().into_iter().flatten().take(limits::CHAIN);
+    Secured { version, chain: shown.filter_map(|der| Certificate::read(der)).collect() }
 }
 
 #[cfg(test)]

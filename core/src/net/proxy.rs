@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use http::uri::Scheme;
 use http::{HeaderValue, Uri};
 use percent_encoding::percent_decode_str;
+use serde::{Deserialize, Serialize};
 use url::Url;
 
 use super::exceptions::Exceptions;
@@ -15,11 +16,13 @@ use super::loopback::is_loopback;
 use crate::secret::Secret;
 
 /// The proxies of a client, and what they are for. By default there are none.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Proxies {
     /// For http URLs.
+    #[serde(skip)]
     pub http: Option<Arc<Proxy>>,
     /// For https URLs.
+    #[serde(skip)]
     pub https: Option<Arc<Proxy>>,
     /// For these there is none.
     pub except: Exceptions,
@@ -56,7 +59,7 @@ pub struct Proxy {
     pub(super) address: Uri,
     pub(super) login: Option<ProxyCredentials>,
     /// The flag or variable that it came from, for people.
-    pub(super) origin: String,
+    pub origin: String,
     /// All of it, which is never shown.
     pub(super) url: Url,
 }
@@ -137,12 +140,6 @@ impl Proxy {
         });
         // As it stands in the URL, too.
         sent.chain(self.url.password().map(Secret::new))
-    }
-
-    /// The flag or variable that it came from.
-    #[must_use]
-    pub fn origin(&self) -> &str {
-        &self.origin
     }
 
     /// `host:port`, which is what one can check.

@@ -18,7 +18,7 @@ pub(super) enum ProxyFault {
     Unreachable(#[from] Unreachable),
     /// TLS to the proxy itself.
     #[error("{0}")]
-    Tls(TlsFault),
+    Tls(#[from] TlsFault),
     /// In the middle of the handshake.
     #[error("{0}")]
     Broken(#[from] io::Error),

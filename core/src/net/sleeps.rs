@@ -1,52 +1,44 @@
 //! Notices that the machine has slept, by two clocks of which one stops meanwhile.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::limits;
 
-/// Counts sleeps. They are noticed when somebody asks: nothing wakes up for it.
+/// Counts sleeps. They are noticed when somebody looks: nothing wakes up for it.
 #[derive(Debug)]
-pub(super) struct Sleeps(Mutex<Looked>);
-
-/// What the clocks said when both were last looked at.
-#[derive(Debug)]
-struct Looked {
-    /// Stops while the machine sleeps.
+pub(super) struct Sleeps {
+    /// What the clocks said when both were last looked at; this one stops while the machine sleeps.
     running: Instant,
     wall: SystemTime,
-    count: u64,
+    pub(super) count: u64,
 }
 
 impl Default for Sleeps {
     fn default() -> Self {
-        let (running, wall) = (Instant::now(), SystemTime::now());
-        Self(Mutex::new(Looked { running, wall, count: 0 }))
+        Self { running: Instant::now(), wall: SystemTime::now(), count: 0 }
     }
 }
 
 impl Sleeps {
-    /// How many there were so far.
-    pub(super) fn count(&self) -> u64 {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Whether there was one since the last look.
+    pub(super) fn look(&mut self) -> bool {
         let wall = SystemTime::now();
-        let passed = wall.duration_since(last.wall);
+        let passed = wall.duration_since(self.wall);
         // One clock will do where so little has passed: every request comes by here.
         if passed.as_ref().is_ok_and(|passed| !slept(Duration::ZERO, *passed)) {
-            return last.count;
+            return false;
         }
         let running = Instant::now();
-        if slept(running - last.running, passed.unwrap_or_default()) {
-            last.count += 1;
-        }
-        (last.running, last.wall) = (running, wall);
-        last.count
+        let has_slept = slept(running - self.running, passed.unwrap_or_default());
+        self.count += u64::from(has_slept);
+        (self.running, self.wall) = (running, wall);
+        has_slept
     }
 
     /// As if the machine had slept for an hour.
     #[cfg(test)]
-    pub(super) fn pretend(&self) {
-        self.0.lock().expect("no panic under the lock").wall -= Duration::from_secs(3600);
+    pub(super) fn pretend(&mut self) {
+        self.wall -= Duration::from_secs(3600);
     }
 }
 
@@ -70,20 +62,20 @@ mod tests {
 
     #[test]
     fn a_clock_that_was_set_back_hides_no_sleep() {
-        let sleeps = Sleeps::default();
-        sleeps.0.lock().unwrap().wall += Duration::from_secs(3600);
-        assert_eq!(sleeps.count(), 0);
+        let mut sleeps = Sleeps::default();
+        sleeps.wall += Duration::from_secs(3600);
+        assert!(!sleeps.look());
         sleeps.pretend();
-        assert_eq!(sleeps.count(), 1);
+        assert!(sleeps.look());
     }
 
     #[test]
     fn each_sleep_counts_once() {
-        let sleeps = Sleeps::default();
-        assert_eq!((sleeps.count(), sleeps.count()), (0, 0));
+        let mut sleeps = Sleeps::default();
+        assert_eq!((sleeps.look(), sleeps.look(), sleeps.count), (false, false, 0));
         sleeps.pretend();
-        assert_eq!((sleeps.count(), sleeps.count()), (1, 1));
+        assert_eq!((sleeps.look(), sleeps.look(), sleeps.count), (true, false, 1));
         sleeps.pretend();
-        assert_eq!(sleeps.count(), 2);
+        assert_eq!((sleeps.look(), sleeps.count), (true, 2));
     }
 }

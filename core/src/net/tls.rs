@@ -3,8 +3,8 @@
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
@@ -17,6 +17,7 @@ use rustls::pki_types::ServerName;
 use rustls::sign::CertifiedKey;
 use rustls::{ClientConfig, HandshakeKind, ProtocolVersion, SignatureScheme};
 use tokio::io::{AsyncBufRead, AsyncRead, AsyncWrite};
+use tokio::sync::OnceCell;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
@@ -36,7 +37,7 @@ pub(super) const HTTP_1_ONLY: Alpn = &[b"http/1.1"];
 #[derive(Debug, Default)]
 pub(super) struct LazyTls {
     options: TlsOptions,
-    config: OnceLock<ClientConfig>,
+    config: OnceCell<ClientConfig>,
     refused: RejectedCertificate,
     /// Some server has asked for a client certificate.
     asked: Arc<AtomicBool>,
@@ -54,14 +55,16 @@ impl LazyTls {
         offer: Alpn,
         stream: T,
     ) -> Result<TlsStream<TokioIo<T>>, TlsFault> {
-        let config = self.config(offer).map_err(TlsFault::NoStore)?;
+        let config = self.config.get_or_try_init(async || self.build()).await;
+        let mut config = config.map_err(TlsFault::NoStore)?.clone();
+        config.alpn_protocols = offer.iter().map(|name| name.to_vec()).collect();
         let name = ServerName::try_from(bare_host(uri).to_owned()).map_err(TlsFault::Name)?;
         let begun = Instant::now();
-        let secured =
-            match TlsConnector::from(config).connect(name.clone(), TokioIo::new(stream)).await {
-                Ok(stream) => self.await_verdict(stream, begun.elapsed()).await,
-                Err(error) => Err(error),
-            };
+        let connector = TlsConnector::from(Arc::new(config));
+        let secured = match connector.connect(name.clone(), TokioIo::new(stream)).await {
+            Ok(stream) => self.await_verdict(stream, begun.elapsed()).await,
+            Err(error) => Err(error),
+        };
         secured.map_err(|cause| TlsFault::Handshake {
             cause,
             peer: self.refused.take(&name),
@@ -107,19 +110,6 @@ impl LazyTls {
             (true, None) => CertificateShown::Nothing,
             (true, Some(_)) => CertificateShown::Certificate,
         }
-    }
-
-    fn config(&self, offer: Alpn) -> Result<Arc<ClientConfig>, rustls::Error> {
-        let config = match self.config.get() {
-            Some(config) => config,
-            None => {
-                let built = self.build()?;
-                self.config.get_or_init(|| built)
-            }
-        };
-        let mut config = config.clone();
-        config.alpn_protocols = offer.iter().map(|name| name.to_vec()).collect();
-        Ok(Arc::new(config))
     }
 
     fn build(&self) -> Result<ClientConfig, rustls::Error> {

@@ -8,22 +8,25 @@ use rustls::RootCertStore;
 use rustls::crypto::ring;
 use rustls::pki_types::CertificateDer;
 use rustls::sign::CertifiedKey;
+use serde::{Deserialize, Serialize};
 
 use super::pem::{self, PemFault};
 use crate::secret::Secret;
 
 /// How https connections are secured. By default the platform decides whom to trust.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct TlsOptions {
     /// Every certificate is taken, whoever has issued it. Whoever sits between us and the server can
     /// read and change everything.
     pub insecure: bool,
     /// Whom to trust in addition to the platform's store.
+    #[serde(skip)]
     pub roots: Roots,
     /// The same in files that are read with the store, on the first https connection; one that
     /// cannot be used is a warning.
     pub root_files: Vec<PathBuf>,
     /// What is shown to a server that asks who we are.
+    #[serde(skip)]
     pub identity: Option<Identity>,
     /// Where the platform's store is in files: read the one file that holds all of it first, which
     /// is enough for nearly every server and takes a small part of the time. The store reads the
@@ -53,15 +56,13 @@ impl Roots {
     ///
     /// When there is no usable one.
     pub fn add_pem(&mut self, pem: &[u8]) -> Result<(), PemFault> {
-        let found = pem::certificates(pem)?;
-        let is_usable = |root: &CertificateDer<'static>| {
-            RootCertStore::empty().add(root.clone()).is_ok() && !self.0.contains(root)
-        };
-        let usable: Vec<_> = found.iter().filter(|root| is_usable(root)).cloned().collect();
-        if usable.is_empty() && !found.iter().any(|root| self.0.contains(root)) {
+        let mut found = pem::certificates(pem)?;
+        found.retain(|root| RootCertStore::empty().add(root.clone()).is_ok());
+        if found.is_empty() {
             return Err(PemFault::UnusableCertificate);
         }
-        self.0.extend(usable);
+        found.retain(|root| !self.0.contains(root));
+        self.0.append(&mut found);
         Ok(())
     }
 
@@ -99,18 +100,17 @@ impl Identity {
     /// When one of them is missing or cannot be used, or they do not belong together.
     pub fn from_pem(certificates: &[u8], key: &[u8]) -> Result<Self, PemFault> {
         let chain = pem::certificates(certificates)?;
-        let provider = ring::default_provider();
-        let loaded = provider.key_provider.load_private_key(pem::key(key)?);
-        let certified = CertifiedKey::new(chain, loaded.map_err(|_| PemFault::UnusableKey)?);
+        let certified = CertifiedKey::from_der(chain, pem::key(key)?, &ring::default_provider());
+        let certified = certified.map_err(|error| match error {
+            rustls::Error::InconsistentKeys(_) => PemFault::OtherKey,
+            rustls::Error::InvalidCertificate(_) => PemFault::UnusableCertificate,
+            _ => PemFault::UnusableKey,
+        })?;
         let texts = (
             String::from_utf8_lossy(certificates).into_owned(),
             Secret::new(String::from_utf8_lossy(key)),
         );
-        match certified.keys_match() {
-            Ok(()) => Ok(Self { certified: Arc::new(certified), pem: Arc::new(texts) }),
-            Err(rustls::Error::InconsistentKeys(_)) => Err(PemFault::OtherKey),
-            Err(_) => Err(PemFault::UnusableCertificate),
-        }
+        Ok(Self { certified: Arc::new(certified), pem: Arc::new(texts) })
     }
 }
 

@@ -111,7 +111,9 @@ fn identity(certificate: Option<&Path>, key: Option<&Path>) -> Result<Option<Ide
             "--client-cert: {}: there is no private key in it: name its file by --client-key",
             certificate.display()
         )),
-        fault if fault.is_about_key() => wrong(key_flag, key, &fault),
+        PemFault::NoKey | PemFault::EncryptedKey | PemFault::UnusableKey => {
+            wrong(key_flag, key, &fault)
+        }
         fault => wrong(in_certificate, certificate, &fault),
     })
 }

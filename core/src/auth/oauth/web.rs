@@ -146,7 +146,7 @@ impl Web {
         let server = call.endpoint.url();
         let response = timeout(limits::LOGIN_QUESTION, self.client_for(server).send(&call)).await;
         let response = response.map_err(|_| late(server))??;
-        if let Some(ip) = call.progress.peer() {
+        if let Some(ip) = response.body().peer {
             self.set_near(address::of_address(ip));
         }
         Ok((response.status(), response.headers().clone()))

@@ -266,7 +266,7 @@ impl Context {
             }
             let is_vain = *times > 0;
             *times += 1;
-            if let (Some(oauth), Some(peer)) = (credentials.oauth(), call.progress.peer()) {
+            if let (Some(oauth), Some(peer)) = (credentials.oauth(), response.body().peer()) {
                 oauth.met(peer);
             }
             let had_none = granted.is_empty();

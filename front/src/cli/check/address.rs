@@ -57,7 +57,7 @@ fn name(url: &Url, look: &Look) -> Finding {
 fn proxy(look: &Look) -> Finding {
     match &look.proxy {
         None => Finding::ok("proxy", "none"),
-        Some(proxy) => Finding::ok("proxy", format!("{proxy}, from {}", proxy.origin())),
+        Some(proxy) => Finding::ok("proxy", format!("{proxy}, from {}", proxy.origin)),
     }
 }
 

@@ -221,7 +221,7 @@ impl Door {
         };
         let response = sent.map_err(unheard)?;
         let (moved, peer) =
-            (final_endpoint(&response).map(|to| shown(to.url())), call.progress.peer());
+            (final_endpoint(&response).map(|to| shown(to.url())), response.body().peer);
         let response = Content::of(response, &url).map_err(unheard)?;
         self.note_cookies(&url, response.headers());
         let (parts, content) = Response::into_parts(response);
