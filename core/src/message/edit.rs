@@ -1,5 +1,7 @@
 //! Changes the JSON of a message in place, and only where a protocol demands it.
 
+use std::borrow::Cow;
+
 use bytes::{Bytes, BytesMut};
 
 use super::{Head, Id, Json, Message};
@@ -30,23 +32,16 @@ pub fn with_id(message: &Message, id: &Id) -> Message {
         return message.clone();
     }
     let bytes = message.bytes();
-    let mut edited = BytesMut::with_capacity(bytes.len() + id.as_json().len() + 8);
-    match message.get(&["id"]).map(Json::as_str) {
+    let (old, new) = match message.get(&["id"]).map(Json::as_str) {
         Some(old) => {
             let start = old.as_ptr() as usize - bytes.as_ptr() as usize;
-            edited.extend_from_slice(&bytes[..start]);
-            edited.extend_from_slice(id.as_json().as_bytes());
-            edited.extend_from_slice(&bytes[start + old.len()..]);
+            (start..start + old.len(), Cow::Borrowed(id.as_json()))
         }
-        None => {
-            // No id at all: it becomes the first member. An answer always has others.
-            edited.extend_from_slice(b"{\"id\":");
-            edited.extend_from_slice(id.as_json().as_bytes());
-            edited.extend_from_slice(b",");
-            edited.extend_from_slice(&bytes[1..]);
-        }
-    }
-    Message::new(edited.freeze(), message.head().with_id(id)).like(message)
+        // No id at all: it becomes the first member. An answer always has others.
+        None => (1..1, format!("\"id\":{id},").into()),
+    };
+    let edited = [&bytes[..old.start], new.as_bytes(), &bytes[old.end..]].concat();
+    Message::new(edited.into(), message.head().clone().with_id(id)).like(message)
 }
 
 /// A text of foreign origin as one line of at most `limit` characters.

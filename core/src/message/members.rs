@@ -43,7 +43,7 @@ impl<'a> Value<'a> {
         self.parts.get_or_insert_with(|| {
             let parts = match raw {
                 Cow::Borrowed(raw) => Members::of(raw),
-                Cow::Owned(raw) => Members::of(&raw).map(Members::into_owned),
+                Cow::Owned(raw) => Members::read(&raw, |part| Cow::Owned(part.to_owned())),
             };
             parts.unwrap_or_default()
         })
@@ -58,15 +58,14 @@ impl<'a> Members<'a> {
     /// The members of the object that `json` is; `None` if it is none.
     #[must_use]
     pub fn of(json: &'a str) -> Option<Self> {
-        let mut members = Vec::with_capacity(USUAL);
-        Scanner::object(json, |name, raw| members.push((name.into(), Cow::Borrowed(raw).into())))?;
-        Some(Self(members))
+        Self::read(json, Cow::Borrowed)
     }
 
-    /// The members of a whole message.
-    #[must_use]
-    pub fn of_message(message: &'a Message) -> Option<Self> {
-        Self::of(std::str::from_utf8(message.bytes()).ok()?)
+    /// The same, of which each part becomes what `keep` makes of it.
+    fn read<'j>(json: &'j str, keep: impl Fn(&'j str) -> Cow<'a, str>) -> Option<Self> {
+        let mut members = Vec::with_capacity(USUAL);
+        Scanner::object(json, |name, raw| members.push((keep(name), keep(raw).into())))?;
+        Some(Self(members))
     }
 
     /// A message of the bridge's own as far as its head goes; the payload is still to be added.
@@ -74,15 +73,10 @@ impl<'a> Members<'a> {
     pub fn headed(head: &Head) -> Self {
         let mut members = Self::default();
         members.set("jsonrpc", "\"2.0\"");
-        let (id, method) = match head {
-            Head::Request { id, method } => (Some(id.as_json()), Some(method)),
-            Head::Notification { method } => (None, Some(method)),
-            Head::Response { id, .. } => (Some(id.as_ref().map_or("null", Id::as_json)), None),
-        };
-        if let Some(id) = id {
-            members.set("id", id.to_owned());
+        if !matches!(head, Head::Notification { .. }) {
+            members.set("id", head.id().map_or("null", Id::as_json).to_owned());
         }
-        if let Some(method) = method {
+        if let Some(method) = head.method() {
             members.set("method", serde_json::Value::from(method.name()).to_string());
         }
         members
@@ -170,28 +164,14 @@ impl<'a> Members<'a> {
         json
     }
 
-    /// The message that these members are; `head` says the same as they do.
+    /// The message that these members are, under the id of `head`, which else says the same as they
+    /// do.
     #[must_use]
-    pub fn into_message(self, head: Head) -> Message {
-        Message::new(Bytes::from(self.to_json()), head)
-    }
-
-    /// The same request or answer with these members, under another id.
-    #[must_use]
-    pub fn into_message_with_id(mut self, head: &Head, id: &Id) -> Message {
-        if !matches!(head, Head::Notification { .. }) {
+    pub fn into_message(mut self, head: Head) -> Message {
+        if let Some(id) = head.id() {
             self.set("id", id.as_json().to_owned());
         }
-        self.into_message(head.with_id(id))
-    }
-
-    fn into_owned<'b>(self) -> Members<'b> {
-        let owned = self.0.into_iter().map(|(name, value)| {
-            let raw = Cow::Owned(value.raw.into_owned());
-            let parts = value.parts.map(Members::into_owned);
-            (Cow::Owned(name.into_owned()), Value { raw, parts })
-        });
-        Members(owned.collect())
+        Message::new(Bytes::from(self.to_json()), head)
     }
 
     fn size(&self) -> usize {
@@ -221,10 +201,16 @@ impl<'a> Members<'a> {
 }
 
 impl Message {
+    /// The members of the whole message.
+    #[must_use]
+    pub fn members(&self) -> Members<'_> {
+        self.json().and_then(|json| Members::of(json.as_str())).unwrap_or_default()
+    }
+
     /// The same message with other members; `change` leaves those of the head alone.
     #[must_use]
     pub fn edited<'a>(&'a self, change: impl FnOnce(&mut Members<'a>)) -> Self {
-        let mut members = Members::of_message(self).unwrap_or_default();
+        let mut members = self.members();
         change(&mut members);
         members.into_message(self.head().clone())
     }
@@ -232,9 +218,9 @@ impl Message {
     /// The same under another id.
     #[must_use]
     pub fn edited_with_id<'a>(&'a self, id: &Id, change: impl FnOnce(&mut Members<'a>)) -> Self {
-        let mut members = Members::of_message(self).unwrap_or_default();
+        let mut members = self.members();
         change(&mut members);
-        members.into_message_with_id(self.head(), id)
+        members.into_message(self.head().clone().with_id(id))
     }
 }
 
@@ -319,8 +305,7 @@ mod tests {
         let text = r#"{"jsonrpc":"2.0","id":1,"method":"a","params":{}}"#;
         let message = Message::parse(Bytes::from_static(text.as_bytes())).unwrap();
         let id = Id::from_json("7").unwrap();
-        let members = Members::of_message(&message).unwrap();
-        let edited = members.into_message_with_id(message.head(), &id);
+        let edited = message.edited_with_id(&id, |_| {});
         assert_eq!(Message::parse(edited.bytes().clone()).as_ref(), Ok(&edited));
         assert_eq!(&edited.bytes()[..], br#"{"jsonrpc":"2.0","id":7,"method":"a","params":{}}"#);
     }

@@ -3,7 +3,7 @@
 use super::asks::{Abilities, Asks, fingerprint};
 use super::json_string;
 use super::session::LegacySession;
-use crate::message::{Id, Members, Message, Method, edit, peek};
+use crate::message::{Id, Message, Method, edit, peek};
 use crate::revision::translate::tasks;
 
 /// A request that the server was sent.
@@ -35,7 +35,7 @@ impl ServerCall {
 impl LegacySession {
     /// `false`: it has to wait until the server has taken the log level.
     pub(super) fn call(&mut self, id: &Id, method: &Method, message: &Message) -> bool {
-        let mut request = Members::of_message(message).unwrap_or_default();
+        let mut request = message.members();
         let may_ask_input = method.properties().may_ask_input;
         let Some(asks) = Asks::take(&mut request, may_ask_input) else {
             self.cx.refuse(id, "Invalid params: they are not an object");
@@ -73,7 +73,7 @@ impl LegacySession {
             meta.set("progressToken", token.as_json().to_owned());
         }
         self.waiting.open(id, Some(upstream.clone()));
-        self.cx.send_to_server(request.into_message_with_id(message.head(), &upstream));
+        self.cx.send_to_server(request.into_message(message.head().clone().with_id(&upstream)));
         self.calls.insert(upstream, call);
         true
     }
@@ -171,9 +171,9 @@ pub(super) fn readdressed(answer: &Message, id: &Id) -> Message {
 fn renamed(answer: &Message, id: &Id) -> Option<Message> {
     answer.failure()?;
     let old = answer.id()?.as_json();
-    let mut members = Members::of_message(answer)?;
+    let mut members = answer.members();
     let error = members.object("error");
     let text = error.text("message").filter(|text| text.contains(old))?;
     error.set("message", json_string(&text.replace(old, id.as_json())));
-    Some(members.into_message_with_id(answer.head(), id).like(answer))
+    Some(members.into_message(answer.head().clone().with_id(id)).like(answer))
 }
