@@ -18,6 +18,7 @@ use crate::error::Error;
 use crate::limits;
 use crate::message::{Members, Message, edit, peek};
 use crate::secret::{beginning, shown};
+use crate::untrusted::Untrusted;
 use crate::wire::sse::SseEvent;
 
 mod changes;
@@ -186,12 +187,11 @@ fn content(bytes: &Bytes) -> Box<RawValue> {
 
 /// A message that is too large for a trace.
 fn large(bytes: &Bytes) -> Data {
-    let message = Message::parse(bytes.clone()).ok();
-    let head = message.as_ref().map(MessageSummary::of).unwrap_or_default();
+    let head = MessageSummary::of(bytes);
     // A cut character becomes a mark, and the cut moves before it.
     let start = String::from_utf8_lossy(&bytes[..limits::TRACE_BEGINNING + 4]);
     Data::default()
-        .with_some("type", message.as_ref().map(Message::type_name))
+        .with_some("type", head.sort)
         .with_some("id", head.id)
         .with_some("method", head.method)
         .with_some("name", head.name)
@@ -202,6 +202,7 @@ fn large(bytes: &Bytes) -> Data {
 /// What of a message stands in a line that is not about its content.
 #[derive(Debug, Default)]
 struct MessageSummary {
+    sort: Option<&'static str>,
     id: Option<Box<RawValue>>,
     method: Option<String>,
     /// Of the tool, the prompt or the resource that it is about.
@@ -209,11 +210,14 @@ struct MessageSummary {
 }
 
 impl MessageSummary {
-    fn of(message: &Message) -> Self {
+    /// Of the message that `bytes` are, if they are one.
+    fn of(bytes: &Bytes) -> Self {
+        let Ok(message) = Message::parse(bytes.clone()) else { return Self::default() };
         Self {
+            sort: Some(message.type_name()),
             id: message.id().and_then(|id| RawValue::from_string(id.as_json().to_owned()).ok()),
             method: message.method().map(|method| method.name().to_owned()),
-            name: peek::subject(message).map(|name| edit::excerpt(&name, limits::TRACE_NAME)),
+            name: peek::subject(&message).map(|name| Untrusted(&name).excerpt(limits::TRACE_NAME)),
         }
     }
 }
