@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use bytes::{Bytes, BytesMut};
 
 use super::{Head, Id, Json, Message};
-use crate::untrusted::Untrusted;
 
 /// The bytes on one line, as stdio wants them.
 ///
@@ -42,12 +41,6 @@ pub fn with_id(message: &Message, id: &Id) -> Message {
     };
     let edited = [&bytes[..old.start], new.as_bytes(), &bytes[old.end..]].concat();
     Message::new(edited.into(), message.head().clone().with_id(id)).like(message)
-}
-
-/// A text of foreign origin as one line of at most `limit` characters.
-#[must_use]
-pub fn excerpt(text: &str, limit: usize) -> String {
-    Untrusted(text).excerpt(limit)
 }
 
 #[cfg(test)]
@@ -101,12 +94,5 @@ mod tests {
         let answer = message(r#"{"jsonrpc":"2.0","error":{}}"#);
         let edited = with_id(&answer, &id);
         assert_eq!(&edited.bytes()[..], br#"{"id":9007199254740993,"jsonrpc":"2.0","error":{}}"#);
-    }
-
-    #[test]
-    fn excerpts_are_short_lines_cut_between_characters() {
-        // C24
-        assert_eq!(excerpt(" a\r\nb\n", 500), "a  b");
-        assert_eq!(excerpt(&"ä".repeat(600), 500), "ä".repeat(500));
     }
 }

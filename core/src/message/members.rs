@@ -48,10 +48,6 @@ impl<'a> Value<'a> {
             parts.unwrap_or_default()
         })
     }
-
-    fn is_empty_object(&self) -> bool {
-        self.parts.as_ref().map_or(&*self.raw == "{}", Members::is_empty)
-    }
 }
 
 impl<'a> Members<'a> {
@@ -151,9 +147,10 @@ impl<'a> Members<'a> {
         self.0[at].1.members()
     }
 
-    /// Takes an object out if nothing is left in it.
+    /// Takes an object out that was taken apart, if nothing is left in it.
     pub fn drop_if_empty(&mut self, name: &str) {
-        self.0.retain(|(known, value)| !is_name(known, name) || !value.is_empty_object());
+        let is_empty = |value: &Value<'_>| value.parts.as_ref().is_some_and(Members::is_empty);
+        self.0.retain(|(known, value)| !is_name(known, name) || !is_empty(value));
     }
 
     /// The JSON text.

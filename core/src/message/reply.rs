@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{Author, Head, Id, Members, Message, edit};
+use super::{Author, Head, Id, Members, Message};
 use crate::error::Error;
 use crate::limits;
+use crate::untrusted::Untrusted;
 
 /// The error answer for the request `id`; without one it is addressed to `null`.
 #[must_use]
@@ -59,8 +60,7 @@ pub fn raw_result(id: Option<&Id>, result: &str) -> Message {
 /// A request of the bridge's own, made of parts of other messages.
 #[must_use]
 pub fn raw_request(id: &Id, method: &str, params: &str) -> Message {
-    let head = Head::Request { id: id.clone(), method: method.into() };
-    written(head, Some(("params", params)))
+    written(Head::Request { id: id.clone(), method: method.into() }, Some(("params", params)))
 }
 
 /// A notification with these parameters.
@@ -136,7 +136,7 @@ fn milliseconds(time: Duration) -> Value {
 }
 
 fn short(text: &str) -> String {
-    edit::excerpt(text, limits::ERROR_TEXT)
+    Untrusted(text).excerpt(limits::ERROR_TEXT)
 }
 
 #[cfg(test)]

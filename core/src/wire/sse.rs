@@ -138,10 +138,7 @@ impl Decoder {
         let name = if self.line_starts_with(b"data:") { b"data:".len() } else { 0 };
         let before = name.min(self.partial.len());
         self.chunk.advance(name - before);
-        let kept = self.partial.take();
-        if !kept.is_empty() {
-            look(&kept[before..]);
-        }
+        look(&self.partial.take()[before..]);
     }
 
     /// Passes a LF that belongs to the CR before it. `false`: there is none.

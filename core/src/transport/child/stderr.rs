@@ -9,7 +9,6 @@ use tracing::info;
 
 use super::OnStderr;
 use crate::limits;
-use crate::message::edit;
 use crate::secret::Scrubber;
 use crate::untrusted::Untrusted;
 use crate::wire::lines::{Line, Lines};
@@ -77,6 +76,6 @@ impl StderrReader {
         if let Some(on_stderr) = &self.on_stderr {
             on_stderr(&text);
         }
-        self.last_lines.add(edit::excerpt(&text, limits::ERROR_TEXT));
+        self.last_lines.add(Untrusted(&text).excerpt(limits::ERROR_TEXT));
     }
 }
