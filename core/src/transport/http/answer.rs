@@ -21,6 +21,7 @@ use crate::traffic;
 use crate::transport::within;
 use crate::untrusted::Untrusted;
 use crate::wire::body_buffer::BodyBuffer;
+use crate::wire::lines::without_mark;
 use crate::wire::sse::Decoder;
 use crate::wire::tls_refusal::TlsRefusal;
 use crate::wire::{header, media, page};
@@ -280,14 +281,6 @@ fn hints(headers: &HeaderMap, scrubber: &Scrubber) -> String {
     match hints.collect::<Vec<_>>().join("; ") {
         none if none.is_empty() => none,
         hints => format!(" [{}]", scrubber.excerpt(&hints, limits::ERROR_TEXT / 2)),
-    }
-}
-
-/// A body without the byte order mark that some put before their JSON.
-pub(super) fn without_mark(body: Bytes) -> Bytes {
-    match body.strip_prefix("\u{feff}".as_bytes()) {
-        Some(rest) => body.slice_ref(rest),
-        None => body,
     }
 }
 
