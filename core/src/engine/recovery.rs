@@ -191,7 +191,7 @@ impl Engine {
         let confirmation = confirmation.cloned();
         let rest: Vec<Message> = rest.cloned().collect();
         let confirmation =
-            confirmation.unwrap_or_else(|| reply::notification("notifications/initialized"));
+            confirmation.unwrap_or_else(|| reply::notification("notifications/initialized", None));
         self.restore(Origin::Notice, confirmation);
         for message in rest {
             let id = self.own_id();
@@ -199,7 +199,7 @@ impl Engine {
         }
         self.dispatch();
         for method in offered.lists_changed(&before) {
-            self.send_to_client(reply::notification(method));
+            self.send_to_client(reply::notification(method, None));
         }
     }
 

@@ -64,20 +64,6 @@ impl<'a> Members<'a> {
         Some(Self(members))
     }
 
-    /// A message of the bridge's own as far as its head goes; the payload is still to be added.
-    #[must_use]
-    pub fn headed(head: &Head) -> Self {
-        let mut members = Self::default();
-        members.set("jsonrpc", "\"2.0\"");
-        if !matches!(head, Head::Notification { .. }) {
-            members.set("id", head.id().map_or("null", Id::as_json).to_owned());
-        }
-        if let Some(method) = head.method() {
-            members.set("method", serde_json::Value::from(method.name()).to_string());
-        }
-        members
-    }
-
     /// The text of a member's value; of several with this name the last, as most readers see it.
     /// An object that was taken apart has none.
     #[must_use]
@@ -305,28 +291,6 @@ mod tests {
         let edited = message.edited_with_id(&id, |_| {});
         assert_eq!(Message::parse(edited.bytes().clone()).as_ref(), Ok(&edited));
         assert_eq!(&edited.bytes()[..], br#"{"jsonrpc":"2.0","id":7,"method":"a","params":{}}"#);
-    }
-
-    #[test]
-    fn a_message_of_our_own_begins_with_its_head() {
-        let head = Head::Request { id: Id::string("a"), method: "b\"c".into() };
-        let mut members = Members::headed(&head);
-        members.object("params").set("x", "1");
-        let made = members.into_message(head);
-        let text = r#"{"jsonrpc":"2.0","id":"a","method":"b\"c","params":{"x":1}}"#;
-        assert_eq!(&made.bytes()[..], text.as_bytes());
-        assert_eq!(Message::parse(made.bytes().clone()).as_ref(), Ok(&made));
-        for head in [
-            Head::Notification { method: "n".into() },
-            Head::Response { id: Some(Id::string("a")), is_error: false },
-        ] {
-            let mut members = Members::headed(&head);
-            if matches!(head, Head::Response { .. }) {
-                members.object("result");
-            }
-            let made = members.into_message(head);
-            assert_eq!(Message::parse(made.bytes().clone()).as_ref(), Ok(&made));
-        }
     }
 
     proptest! {

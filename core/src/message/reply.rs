@@ -57,16 +57,18 @@ pub fn raw_result(id: Option<&Id>, result: &str) -> Message {
     written(Head::Response { id: id.cloned(), is_error: false }, Some(("result", result)))
 }
 
-/// A request of the bridge's own, made of parts of other messages.
+/// A request of the bridge's own.
 #[must_use]
-pub fn raw_request(id: &Id, method: &str, params: &str) -> Message {
-    written(Head::Request { id: id.clone(), method: method.into() }, Some(("params", params)))
+pub fn request(id: &Id, method: &str, params: Option<&str>) -> Message {
+    let head = Head::Request { id: id.clone(), method: method.into() };
+    written(head, params.map(|params| ("params", params)))
 }
 
-/// A notification with these parameters.
+/// A notification of the bridge's own.
 #[must_use]
-pub fn raw_notification(method: &str, params: &str) -> Message {
-    written(Head::Notification { method: method.into() }, Some(("params", params)))
+pub fn notification(method: &str, params: Option<&str>) -> Message {
+    let head = Head::Notification { method: method.into() };
+    written(head, params.map(|params| ("params", params)))
 }
 
 /// An error that somebody else wrote, as the answer to another request.
@@ -76,7 +78,15 @@ pub fn raw_error(id: Option<&Id>, error: &str) -> Message {
 }
 
 fn written(head: Head, payload: Option<(&str, &str)>) -> Message {
-    let mut members = Members::headed(&head);
+    let mut members = Members::default();
+    members.set("jsonrpc", "\"2.0\"");
+    if !matches!(head, Head::Notification { .. }) {
+        // Unless the head knows one.
+        members.set("id", "null");
+    }
+    if let Some(method) = head.method() {
+        members.set("method", Value::from(method.name()).to_string());
+    }
     if let Some((name, json)) = payload {
         members.set(name, json);
     }
@@ -88,19 +98,7 @@ fn written(head: Head, payload: Option<(&str, &str)>) -> Message {
 pub fn cancelled(id: &Id, reason: &str) -> Message {
     let reason = Value::from(reason);
     let params = format!(r#"{{"requestId":{id},"reason":{reason}}}"#);
-    raw_notification("notifications/cancelled", &params)
-}
-
-/// A notification of the bridge's own.
-#[must_use]
-pub fn notification(method: &str) -> Message {
-    written(Head::Notification { method: method.into() }, None)
-}
-
-/// A request of the bridge's own.
-#[must_use]
-pub fn request(id: &Id, method: &str) -> Message {
-    written(Head::Request { id: id.clone(), method: method.into() }, None)
+    notification("notifications/cancelled", Some(&params))
 }
 
 /// What stands for a server's own refusal has no `error`, and so no details of ours.
@@ -190,13 +188,24 @@ mod tests {
     }
 
     #[test]
+    fn a_message_of_our_own_begins_with_its_head() {
+        let made = request(&Id::string("a"), "b\"c", Some(r#"{"x":1}"#));
+        let text = r#"{"jsonrpc":"2.0","id":"a","method":"b\"c","params":{"x":1}}"#;
+        assert_eq!(&made.bytes()[..], text.as_bytes());
+        assert_eq!(Message::parse(made.bytes().clone()).as_ref(), Ok(&made));
+        for made in [notification("n", None), raw_result(Some(&Id::string("a")), "{}")] {
+            assert_eq!(Message::parse(made.bytes().clone()).as_ref(), Ok(&made));
+        }
+    }
+
+    #[test]
     fn the_other_messages_are_what_they_say() {
         let notice = cancelled(&id("\"a\""), "why");
         assert_eq!(Message::parse(notice.bytes().clone()).as_ref(), Ok(&notice));
         assert_eq!(super::super::peek::cancelled_request(&notice), Some(id("\"a\"")));
-        let ping = request(&id("\"x\""), "ping");
+        let ping = request(&id("\"x\""), "ping", None);
         assert_eq!(Message::parse(ping.bytes().clone()).as_ref(), Ok(&ping));
-        let notice = notification("notifications/tools/list_changed");
+        let notice = notification("notifications/tools/list_changed", None);
         assert_eq!(Message::parse(notice.bytes().clone()).as_ref(), Ok(&notice));
         let refusal = method_not_found(&id("1"), "server/discover");
         assert_eq!(Message::parse(refusal.bytes().clone()).as_ref(), Ok(&refusal));

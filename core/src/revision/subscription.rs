@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::translate::SUBSCRIPTION_ID;
-use crate::message::{Head, Id, Json, Members, Message, Method, get};
+use crate::message::{Head, Id, Json, Members, Message, Method, get, reply};
 
 /// A list of a server's whose changes it may announce.
 #[derive(Debug, PartialEq, Eq)]
@@ -109,15 +109,15 @@ pub(crate) fn of_request(message: Message, id: &Id) -> Message {
 }
 
 fn notification(method: &Method, uri: Option<&String>, id: Option<&Id>) -> Message {
-    let head = Head::Notification { method: method.clone() };
-    let mut members = Members::headed(&head);
+    let mut params = Members::default();
     if let Some(uri) = uri {
-        members.object("params").set("uri", Value::from(uri.as_str()).to_string());
+        params.set("uri", Value::from(uri.as_str()).to_string());
     }
     if let Some(id) = id {
-        members.object("params").object("_meta").set(SUBSCRIPTION_ID, id.as_json());
+        params.object("_meta").set(SUBSCRIPTION_ID, id.as_json());
     }
-    members.into_message(head)
+    let params = (!params.is_empty()).then(|| params.to_json());
+    reply::notification(method.name(), params.as_deref())
 }
 
 #[cfg(test)]

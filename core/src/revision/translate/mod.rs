@@ -102,7 +102,7 @@ impl Introduction {
     fn discover(&self, id: &Id) -> Message {
         let mut params = Members::default();
         self.fill(&mut params);
-        reply::raw_request(id, Method::Discover.name(), &params.to_json()).own()
+        reply::request(id, Method::Discover.name(), Some(&params.to_json())).own()
     }
 
     /// Into the parameters of a request.

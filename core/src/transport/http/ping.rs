@@ -64,7 +64,7 @@ pub(super) async fn ask(
     let deadline = Instant::now() + quick.min(limits::PROOF_WAIT);
     let id = own_id();
     let session = session(endpoint, headers);
-    let body = reply::request(&id, "ping").bytes().clone();
+    let body = reply::request(&id, "ping", None).bytes().clone();
     let call = Call {
         endpoint: Arc::clone(endpoint),
         // An answer is kept back for it: it must not wait behind calls.
