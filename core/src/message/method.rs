@@ -198,12 +198,6 @@ impl From<&str> for Method {
     }
 }
 
-impl PartialEq<str> for Method {
-    fn eq(&self, name: &str) -> bool {
-        self.name() == name
-    }
-}
-
 impl fmt::Display for Method {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())

@@ -57,13 +57,10 @@ impl Lines {
             if self.buffer.capacity() - self.buffer.len() < ROOM {
                 self.buffer.reserve(limits::READ_CHUNK);
             }
-            match input.read_buf(&mut self.buffer).await {
-                Ok(0) => return self.finish(),
-                Ok(_) => {}
-                Err(error) => {
-                    debug!(%error, "reading ended");
-                    return self.finish();
-                }
+            let read = input.read_buf(&mut self.buffer).await;
+            let read = read.inspect_err(|error| debug!(%error, "reading ended"));
+            if read.unwrap_or_default() == 0 {
+                return self.finish();
             }
         }
     }
