@@ -86,7 +86,7 @@ impl Engine {
         let is_urgent = match method.properties().lane {
             method::QueueLane::Always => true,
             method::QueueLane::Urgent => !self.limits.serial,
-            method::QueueLane::Handshake | method::QueueLane::Ordinary => false,
+            method::QueueLane::Ordinary => false,
         };
         let awaits_session = entry.envelope.is_none() && self.session.is_replaced();
         let is_ping_out =
