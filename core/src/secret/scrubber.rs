@@ -95,9 +95,7 @@ impl Scrubber {
     /// `text` with each known secret replaced by `[secret]`.
     #[must_use]
     pub fn clean(&self, text: &str) -> String {
-        let automaton = self.automaton();
-        let places = if automaton.is_empty() { Vec::new() } else { look(&automaton, text).places };
-        without(text, &places)
+        without(text, &look(&self.automaton(), text).places)
     }
 
     /// The beginning of a foreign text as one line of at most `limit` characters, without secrets,

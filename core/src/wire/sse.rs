@@ -212,11 +212,9 @@ impl Decoder {
 }
 
 fn milliseconds(value: &[u8]) -> Option<Duration> {
-    if value.is_empty() || !value.iter().all(u8::is_ascii_digit) {
-        return None;
-    }
-    let text = std::str::from_utf8(value).ok()?;
-    Some(Duration::from_millis(text.parse().ok()?))
+    // A sign is no digit, but would be read.
+    let text = str::from_utf8(value).ok().filter(|text| !text.starts_with('+'))?;
+    text.parse().ok().map(Duration::from_millis)
 }
 
 #[cfg(test)]
