@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 
 use super::{Head, Id, Json, Message};
 
@@ -12,16 +12,10 @@ use super::{Head, Id, Json, Message};
 /// value; messages without one, nearly all, are not copied.
 #[must_use]
 pub fn one_line(bytes: &Bytes) -> Bytes {
-    let Some(first) = memchr::memchr2(b'\r', b'\n', bytes) else {
+    if memchr::memchr2(b'\r', b'\n', bytes).is_none() {
         return bytes.clone();
-    };
-    let mut line = BytesMut::from(&bytes[..]);
-    for byte in &mut line[first..] {
-        if matches!(byte, b'\r' | b'\n') {
-            *byte = b' ';
-        }
     }
-    line.freeze()
+    bytes.iter().map(|byte| if matches!(byte, b'\r' | b'\n') { b' ' } else { *byte }).collect()
 }
 
 /// The same request or answer under another id, everything else byte for byte the same.

@@ -68,7 +68,7 @@ impl Id {
     }
 
     fn as_f64(&self) -> Option<f64> {
-        if self.0.starts_with('"') { None } else { self.0.parse().ok() }
+        self.0.parse().ok()
     }
 }
 

@@ -29,7 +29,7 @@ pub use batch::{Each, parse_each};
 pub use head::Malformed;
 pub use id::Id;
 pub use in_flight::InFlight;
-pub use json::{Json, get, get_all};
+pub use json::{Json, get};
 pub use members::Members;
 pub use method::Method;
 pub use outline::{Outline, Outliner};
