@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
+use serde::Serialize;
 
 use super::scan::{Scanner, decoded, is_name, plain};
 use super::{Head, Id, Message};
@@ -101,6 +102,19 @@ impl<'a> Members<'a> {
             Some((_, old)) => *old = json.into(),
             None => self.0.push((written(name), json.into())),
         }
+    }
+
+    /// The same with this value of a member, written as JSON.
+    pub(crate) fn with(self, name: &'a str, value: impl Serialize) -> Self {
+        self.with_some(name, Some(value))
+    }
+
+    /// The same, unless there is nothing to be said about it.
+    pub(crate) fn with_some(mut self, name: &'a str, value: Option<impl Serialize>) -> Self {
+        if let Some(json) = value.and_then(|value| serde_json::to_string(&value).ok()) {
+            self.set(name, json);
+        }
+        self
     }
 
     /// Adds a member at the end unless there is one with this name.

@@ -1,10 +1,8 @@
 //! The messages that the bridge writes itself: errors, and word of a cancellation.
 
-use std::time::Duration;
-
 use serde_json::Value;
 
-use super::{Author, Head, Id, Members, Message};
+use super::{Author, Head, Id, Members, Message, Method};
 use crate::error::Error;
 use crate::limits;
 use crate::untrusted::Untrusted;
@@ -78,15 +76,12 @@ pub fn raw_error(id: Option<&Id>, error: &str) -> Message {
 }
 
 fn written(head: Head, payload: Option<(&str, &str)>) -> Message {
-    let mut members = Members::default();
-    members.set("jsonrpc", "\"2.0\"");
+    let mut members = Members::default().with("jsonrpc", "2.0");
     if !matches!(head, Head::Notification { .. }) {
         // Unless the head knows one.
         members.set("id", "null");
     }
-    if let Some(method) = head.method() {
-        members.set("method", Value::from(method.name()).to_string());
-    }
+    members = members.with_some("method", head.method().map(Method::name));
     if let Some((name, json)) = payload {
         members.set(name, json);
     }
@@ -103,34 +98,22 @@ pub fn cancelled(id: &Id, reason: &str) -> Message {
 
 /// What stands for a server's own refusal has no `error`, and so no details of ours.
 fn failure(id: Option<&Id>, code: i32, message: &str, error: Option<&Error>) -> Message {
-    let mut failure = Members::default();
-    failure.set("code", code.to_string());
-    failure.set("message", Value::from(message).to_string());
+    let mut failure = Members::default().with("code", code).with("message", message);
     if let Some(error) = error {
-        let cut = |text: Option<&str>| text.map(short).map(Value::from);
-        let data = failure.object("data");
-        for (name, value) in [
-            ("kind", serde_json::to_value(error.kind).ok()),
-            ("delivery", serde_json::to_value(error.delivery).ok()),
-            ("status", error.status.map(Value::from)),
-            ("body", cut(error.body.as_deref())),
-            ("reason", cut(error.reason.as_deref())),
-            ("hint", cut(error.hint.as_deref())),
-            ("retryAfterMs", error.retry_after.map(milliseconds)),
-            ("url", error.page.as_deref().map(Value::from)),
-        ] {
-            if let Some(value) = value {
-                data.set(name, value.to_string());
-            }
-        }
+        let data = Members::default()
+            .with("kind", error.kind)
+            .with("delivery", error.delivery)
+            .with_some("status", error.status)
+            .with_some("body", error.body.as_deref().map(short))
+            .with_some("reason", error.reason.as_deref().map(short))
+            .with_some("hint", error.hint.as_deref().map(short))
+            .with_some("retryAfterMs", error.retry_after.map(|time| time.as_millis()))
+            .with_some("url", error.page.as_deref());
+        failure.set("data", data.to_json());
     }
     raw_error(id, &failure.to_json()).by(error.map_or(Author::Peer, |error| {
         Author::Failure(super::Failure { kind: error.kind, status: error.status })
     }))
-}
-
-fn milliseconds(time: Duration) -> Value {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX).into()
 }
 
 fn short(text: &str) -> String {

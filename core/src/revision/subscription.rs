@@ -109,10 +109,7 @@ pub(crate) fn of_request(message: Message, id: &Id) -> Message {
 }
 
 fn notification(method: &Method, uri: Option<&String>, id: Option<&Id>) -> Message {
-    let mut params = Members::default();
-    if let Some(uri) = uri {
-        params.set("uri", Value::from(uri.as_str()).to_string());
-    }
+    let mut params = Members::default().with_some("uri", uri);
     if let Some(id) = id {
         params.object("_meta").set(SUBSCRIPTION_ID, id.as_json());
     }
