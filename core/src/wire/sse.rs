@@ -148,10 +148,13 @@ impl Decoder {
 
     /// Takes the piece that ends at `end`, and tells whether the line does so too.
     fn take_piece(&mut self, end: usize) -> (Bytes, bool) {
-        let piece = self.chunk.split_to(end);
-        let Some(ending) = self.chunk.first() else { return (piece, false) };
+        let Some(ending) = self.chunk.get(end) else {
+            return (std::mem::take(&mut self.chunk), false);
+        };
         self.after_cr = *ending == b'\r';
-        self.chunk.advance(1);
+        // With its end: of a chunk that has been read nothing is held.
+        let mut piece = self.chunk.split_to(end + 1);
+        piece.truncate(end);
         (piece, true)
     }
 
