@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Kind};
-use crate::message::{Head, Json, Members, Message, Method, peek, reply};
+use crate::message::{Head, Json, Message, Method, peek, reply};
 use crate::revision::tools::without;
 
 /// Patterns for the names of tools; `*` stands for anything, and case means nothing.
@@ -60,12 +60,12 @@ impl HiddenTools {
         if self.is_empty() {
             return message;
         }
-        if message.failure().is_some_and(|failure| failure.kind == Kind::BadResponse)
-            && let Some(mut members) = Members::of_message(&message)
-        {
+        if message.failure().is_some_and(|failure| failure.kind == Kind::BadResponse) {
             // What cannot be read may be a list: it is not quoted.
-            members.object("error").object("data").remove("body");
-            return members.into_message(message.head().clone()).like(&message);
+            let unquoted = message.edited(|members| {
+                members.object("error").object("data").remove("body");
+            });
+            return unquoted.like(&message);
         }
         let Head::Response { id, is_error: false } = message.head() else { return message };
         self.filtered(&message).unwrap_or_else(|| {

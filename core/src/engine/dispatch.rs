@@ -81,7 +81,7 @@ impl Engine {
         let may_pass = match method.properties().lane {
             method::QueueLane::Always => true,
             method::QueueLane::Urgent => !self.limits.serial,
-            method::QueueLane::Handshake | method::QueueLane::Ordinary => false,
+            method::QueueLane::Ordinary => false,
         };
         let awaits_session = entry.envelope.is_none() && self.session.is_replaced();
         let is_ping_out =

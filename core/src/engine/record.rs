@@ -40,7 +40,7 @@ impl Record {
     /// What follows a repeated `initialize`: in the client's words, if it has confirmed its own.
     pub(super) fn confirmation(&self) -> Message {
         let initialized = self.initialized.clone();
-        initialized.unwrap_or_else(|| reply::notification("notifications/initialized"))
+        initialized.unwrap_or_else(|| reply::notification("notifications/initialized", None))
     }
 
     /// The requests that restore the session after that.

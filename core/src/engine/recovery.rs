@@ -191,7 +191,7 @@ impl Engine {
         }
         self.dispatch();
         for method in offered.lists_changed(&before) {
-            self.send_to_client(reply::notification(&method));
+            self.send_to_client(reply::notification(&method, None));
         }
     }
 

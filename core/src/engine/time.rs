@@ -150,7 +150,7 @@ impl Engine {
 
     fn ping(&mut self) {
         let id = self.own_id();
-        let ping = reply::request(&id, "ping").own();
+        let ping = reply::request(&id, "ping", None).own();
         let entry = self.entry(Origin::KeepAlive, Order::Arrival, ping);
         self.active = self.now;
         self.is_pinging = true;

@@ -4,52 +4,28 @@
 //! A payload of 64 MiB can have 32 million elements. So nothing is kept for each of them: the array is
 //! checked as a whole, and then cut where its elements end.
 
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 
 use super::head::parse;
-use super::scan::{Scanner, element, fault};
+use super::scan::{Scanner, length_of_value};
 use super::{Malformed, Message};
 
 /// The messages of a payload.
 pub fn parse_each(bytes: Bytes) -> Each {
+    let is_json = |bytes| str::from_utf8(bytes).is_ok_and(Scanner::is_value);
     let trimmed = bytes.trim_ascii();
-    if trimmed.first() != Some(&b'[') {
-        return Each { rest: Rest::One(bytes), is_batch: false };
+    if trimmed.starts_with(b"[") && is_json(trimmed) {
+        return Each { rest: behind(bytes.slice_ref(trimmed)), is_batch: true };
     }
-    match check(trimmed) {
-        Ok(()) => Each { rest: Rest::behind(bytes.slice_ref(trimmed)), is_batch: true },
-        Err(why) => Each { rest: Rest::NotJson(why), is_batch: false },
-    }
+    Each { rest: Some(bytes), is_batch: false }
 }
 
 /// The messages of a payload, each read when it is asked for.
 #[derive(Debug)]
 pub struct Each {
-    rest: Rest,
+    /// What was not handed out yet; of an array, from the beginning of an element on.
+    rest: Option<Bytes>,
     is_batch: bool,
-}
-
-/// What was not handed out yet.
-#[derive(Debug)]
-enum Rest {
-    One(Bytes),
-    NotJson(String),
-    /// Of an array that is known to be JSON, from the beginning of an element on.
-    Elements(Bytes),
-    Nothing,
-}
-
-impl Rest {
-    /// What follows the bracket or comma that `bytes` begin with.
-    fn behind(mut bytes: Bytes) -> Self {
-        let is_over = bytes.first().is_none_or(|byte| *byte == b']');
-        bytes.advance(bytes.len().min(1));
-        let bytes = bytes.slice_ref(bytes.trim_ascii_start());
-        if is_over || bytes.first().is_none_or(|byte| *byte == b']') {
-            return Self::Nothing;
-        }
-        Self::Elements(bytes)
-    }
 }
 
 impl Each {
@@ -58,29 +34,31 @@ impl Each {
     pub fn is_batch(&self) -> bool {
         self.is_batch
     }
+
+    /// The bytes of the next one.
+    fn next_bytes(&mut self) -> Option<Bytes> {
+        let mut bytes = self.rest.take()?;
+        if !self.is_batch {
+            return Some(bytes);
+        }
+        let element = bytes.split_to(length_of_value(&bytes).unwrap_or(bytes.len()));
+        self.rest = behind(bytes);
+        Some(element)
+    }
 }
 
 impl Iterator for Each {
     type Item = Result<Message, Malformed>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        match std::mem::replace(&mut self.rest, Rest::Nothing) {
-            Rest::One(bytes) => Some(parse(&bytes)),
-            Rest::NotJson(why) => Some(Err(Malformed::NotJson(why))),
-            Rest::Elements(mut bytes) => {
-                let element = bytes.split_to(element(&bytes));
-                self.rest = Rest::behind(bytes);
-                Some(parse(&element))
-            }
-            Rest::Nothing => None,
-        }
+        self.next_bytes().map(|bytes| parse(&bytes))
     }
 }
 
-/// Whether it is JSON, and if not, why.
-fn check(bytes: &[u8]) -> Result<(), String> {
-    let text = str::from_utf8(bytes).map_err(|error| error.to_string())?;
-    if Scanner::is_value(text) { Ok(()) } else { Err(fault(text)) }
+/// What follows the bracket or comma that `array` begins with, if that is an element.
+fn behind(array: Bytes) -> Option<Bytes> {
+    let rest = array.trim_ascii_start().get(1..)?.trim_ascii_start();
+    (!rest.is_empty() && !rest.starts_with(b"]")).then(|| array.slice_ref(rest))
 }
 
 #[cfg(test)]
@@ -100,18 +78,8 @@ mod tests {
     /// The same as they are handed out; `None` if it is said to be no JSON.
     fn cut(text: &str) -> Option<Vec<String>> {
         let mut each = parse_each(Bytes::copy_from_slice(text.as_bytes()));
-        let mut all = Vec::new();
-        loop {
-            match std::mem::replace(&mut each.rest, Rest::Nothing) {
-                Rest::Elements(mut bytes) => {
-                    let element = bytes.split_to(element(&bytes)).trim_ascii().to_vec();
-                    all.push(String::from_utf8(element).unwrap());
-                    each.rest = Rest::behind(bytes);
-                }
-                Rest::Nothing => return Some(all),
-                Rest::One(_) | Rest::NotJson(_) => return None,
-            }
-        }
+        let text = |element: Bytes| String::from_utf8(element.to_vec()).unwrap();
+        each.is_batch.then(|| std::iter::from_fn(|| each.next_bytes()).map(text).collect())
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Reads the head of a message (kind, id, method) without building a tree of the rest.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use bytes::Bytes;
@@ -37,12 +38,20 @@ pub(super) fn parse(bytes: &Bytes) -> Result<Message, Malformed> {
     let bytes = bytes.slice_ref(bytes.trim_ascii());
     // Checked once for all of it: names and values would be looked at one by one otherwise.
     let text = str::from_utf8(&bytes).map_err(|error| Malformed::NotJson(error.to_string()))?;
-    let Some(members) = HeadMembers::of(text) else {
+    let mut members = HeadMembers::default();
+    let walk = Scanner::object(text, |name, raw| {
+        if !members.note(name, raw)
+            && let Some(Cow::Owned(name)) = decoded(name)
+        {
+            members.note(&name, raw);
+        }
+    });
+    if walk.is_none() {
         return Err(match Scanner::is_value(text) {
             true => not_json_rpc(None, "it is not an object"),
             false => Malformed::NotJson(fault(text)),
         });
-    };
+    }
     let head = members.head()?;
     Ok(Message::new(bytes, head))
 }
@@ -63,24 +72,8 @@ struct HeadMembers<'a> {
 }
 
 impl<'a> HeadMembers<'a> {
-    /// Those of the object `text`; `None` if it is none.
-    fn of(text: &'a str) -> Option<Self> {
-        let mut members = Self::default();
-        Scanner::object(text, |name, raw| members.note(name, raw))?;
-        Some(members)
-    }
-
-    /// Notes a member, if it is one of the head's; `name` is as it is written between its quotes.
-    fn note(&mut self, name: &str, raw: &'a str) {
-        if !self.set(name, raw)
-            && name.bytes().any(|byte| byte == b'\\')
-            && let Some(name) = decoded(name)
-        {
-            self.set(&name, raw);
-        }
-    }
-
-    fn set(&mut self, name: &str, raw: &'a str) -> bool {
+    /// Notes a member; `false` if it is none of the head's.
+    fn note(&mut self, name: &str, raw: &'a str) -> bool {
         let slot = match name {
             "jsonrpc" => &mut self.version,
             "id" => &mut self.id,
@@ -110,24 +103,17 @@ impl<'a> HeadMembers<'a> {
         if self.version != Some("\"2.0\"") {
             return wrong("member \"jsonrpc\" is not \"2.0\"");
         }
-        match (self.method, id) {
+        match (self.method.map(method), id) {
             (Some(_), _) if is_answer => wrong("it has a method and a result"),
-            (Some(raw), id) => {
-                let Some(method) = method(raw) else {
-                    return wrong("its method is not a string");
-                };
-                match id {
-                    None => Ok(Head::Notification { method }),
-                    Some(Some(id)) => Ok(Head::Request { id, method }),
-                    Some(None) => wrong("its id is neither a string nor a number"),
-                }
-            }
+            (Some(None), _) => wrong("its method is not a string"),
+            (Some(Some(method)), None) => Ok(Head::Notification { method }),
+            (Some(Some(method)), Some(Some(id))) => Ok(Head::Request { id, method }),
+            (Some(Some(_)), Some(None)) => wrong("its id is neither a string nor a number"),
             (None, _) if has_result && has_error => wrong("it has a result and an error"),
             (None, Some(Some(id))) if is_answer => {
                 Ok(Head::Response { id: Some(id), is_error: has_error })
             }
-            (None, None) if has_error => Ok(Head::Response { id: None, is_error: true }),
-            (None, Some(None)) if has_error && self.id == Some("null") => {
+            (None, _) if has_error && self.id.is_none_or(|raw| raw == "null") => {
                 Ok(Head::Response { id: None, is_error: true })
             }
             (None, _) if is_answer => wrong("it is an answer without an id"),
@@ -139,10 +125,7 @@ impl<'a> HeadMembers<'a> {
 /// The method; escapes in its name are legal, if odd.
 fn method(raw: &str) -> Option<Method> {
     let inner = raw.strip_prefix('"')?.strip_suffix('"')?;
-    if inner.contains('\\') {
-        return Some(Method::named(&decoded(inner).unwrap_or(inner.into())));
-    }
-    Some(Method::named(inner))
+    Some(Method::named(&decoded(inner).unwrap_or(inner.into())))
 }
 
 #[cfg(test)]

@@ -1,7 +1,10 @@
 //! A request's id as its exact JSON text, with the comparisons that real peers make necessary.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
+
+use super::scan::decoded;
 
 /// The raw JSON text of an id: `1`, `"1"` and `12345678901234567890` all stay what they are.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -39,14 +42,12 @@ impl Id {
     /// `"\u0061"` comes back as `"a"` and `1.0` as `1`.
     #[must_use]
     pub fn canonical(&self) -> Self {
-        if self.0.starts_with('"') {
-            if !self.0.contains('\\') {
-                return self.clone();
-            }
-            let text = serde_json::from_str::<String>(&self.0)
-                .and_then(|text| serde_json::to_string(&text));
-            // A lone surrogate has no decoded form: it is looked up as it stands.
-            return text.map_or_else(|_| self.clone(), |text| Self(text.into()));
+        if let Some(text) = self.0.strip_prefix('"') {
+            return match text.strip_suffix('"').and_then(decoded) {
+                Some(Cow::Owned(text)) => Self::string(&text),
+                // It has no escapes; or a lone surrogate, and with it no decoded form.
+                _ => self.clone(),
+            };
         }
         if self.0.bytes().all(|b| b.is_ascii_digit()) {
             return self.clone();
@@ -67,7 +68,7 @@ impl Id {
     }
 
     fn as_f64(&self) -> Option<f64> {
-        if self.0.starts_with('"') { None } else { self.0.parse().ok() }
+        self.0.parse().ok()
     }
 }
 

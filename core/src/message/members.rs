@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
+use serde::Serialize;
 
 use super::scan::{Scanner, decoded, is_name, plain};
 use super::{Head, Id, Message};
@@ -43,14 +44,10 @@ impl<'a> Value<'a> {
         self.parts.get_or_insert_with(|| {
             let parts = match raw {
                 Cow::Borrowed(raw) => Members::of(raw),
-                Cow::Owned(raw) => Members::of(&raw).map(Members::into_owned),
+                Cow::Owned(raw) => Members::read(&raw, |part| Cow::Owned(part.to_owned())),
             };
             parts.unwrap_or_default()
         })
-    }
-
-    fn is_empty_object(&self) -> bool {
-        self.parts.as_ref().map_or(&*self.raw == "{}", Members::is_empty)
     }
 }
 
@@ -58,34 +55,14 @@ impl<'a> Members<'a> {
     /// The members of the object that `json` is; `None` if it is none.
     #[must_use]
     pub fn of(json: &'a str) -> Option<Self> {
+        Self::read(json, Cow::Borrowed)
+    }
+
+    /// The same, of which each part becomes what `keep` makes of it.
+    fn read<'j>(json: &'j str, keep: impl Fn(&'j str) -> Cow<'a, str>) -> Option<Self> {
         let mut members = Vec::with_capacity(USUAL);
-        Scanner::object(json, |name, raw| members.push((name.into(), Cow::Borrowed(raw).into())))?;
+        Scanner::object(json, |name, raw| members.push((keep(name), keep(raw).into())))?;
         Some(Self(members))
-    }
-
-    /// The members of a whole message.
-    #[must_use]
-    pub fn of_message(message: &'a Message) -> Option<Self> {
-        Self::of(std::str::from_utf8(message.bytes()).ok()?)
-    }
-
-    /// A message of the bridge's own as far as its head goes; the payload is still to be added.
-    #[must_use]
-    pub fn headed(head: &Head) -> Self {
-        let mut members = Self::default();
-        members.set("jsonrpc", "\"2.0\"");
-        let (id, method) = match head {
-            Head::Request { id, method } => (Some(id.as_json()), Some(method)),
-            Head::Notification { method } => (None, Some(method)),
-            Head::Response { id, .. } => (Some(id.as_ref().map_or("null", Id::as_json)), None),
-        };
-        if let Some(id) = id {
-            members.set("id", id.to_owned());
-        }
-        if let Some(method) = method {
-            members.set("method", serde_json::Value::from(method.name()).to_string());
-        }
-        members
     }
 
     /// The text of a member's value; of several with this name the last, as most readers see it.
@@ -127,6 +104,19 @@ impl<'a> Members<'a> {
         }
     }
 
+    /// The same with this value of a member, written as JSON.
+    pub(crate) fn with(self, name: &'a str, value: impl Serialize) -> Self {
+        self.with_some(name, Some(value))
+    }
+
+    /// The same, unless there is nothing to be said about it.
+    pub(crate) fn with_some(mut self, name: &'a str, value: Option<impl Serialize>) -> Self {
+        if let Some(json) = value.and_then(|value| serde_json::to_string(&value).ok()) {
+            self.set(name, json);
+        }
+        self
+    }
+
     /// Adds a member at the end unless there is one with this name.
     pub fn add(&mut self, name: impl Into<Cow<'a, str>>, json: impl Into<Cow<'a, str>>) {
         let name = name.into();
@@ -157,9 +147,10 @@ impl<'a> Members<'a> {
         self.0[at].1.members()
     }
 
-    /// Takes an object out if nothing is left in it.
+    /// Takes an object out that was taken apart, if nothing is left in it.
     pub fn drop_if_empty(&mut self, name: &str) {
-        self.0.retain(|(known, value)| !is_name(known, name) || !value.is_empty_object());
+        let is_empty = |value: &Value<'_>| value.parts.as_ref().is_some_and(Members::is_empty);
+        self.0.retain(|(known, value)| !is_name(known, name) || !is_empty(value));
     }
 
     /// The JSON text.
@@ -170,28 +161,14 @@ impl<'a> Members<'a> {
         json
     }
 
-    /// The message that these members are; `head` says the same as they do.
+    /// The message that these members are, under the id of `head`, which else says the same as they
+    /// do.
     #[must_use]
-    pub fn into_message(self, head: Head) -> Message {
-        Message::new(Bytes::from(self.to_json()), head)
-    }
-
-    /// The same request or answer with these members, under another id.
-    #[must_use]
-    pub fn into_message_with_id(mut self, head: &Head, id: &Id) -> Message {
-        if !matches!(head, Head::Notification { .. }) {
+    pub fn into_message(mut self, head: Head) -> Message {
+        if let Some(id) = head.id() {
             self.set("id", id.as_json().to_owned());
         }
-        self.into_message(head.with_id(id))
-    }
-
-    fn into_owned<'b>(self) -> Members<'b> {
-        let owned = self.0.into_iter().map(|(name, value)| {
-            let raw = Cow::Owned(value.raw.into_owned());
-            let parts = value.parts.map(Members::into_owned);
-            (Cow::Owned(name.into_owned()), Value { raw, parts })
-        });
-        Members(owned.collect())
+        Message::new(Bytes::from(self.to_json()), head)
     }
 
     fn size(&self) -> usize {
@@ -221,10 +198,16 @@ impl<'a> Members<'a> {
 }
 
 impl Message {
+    /// The members of the whole message.
+    #[must_use]
+    pub fn members(&self) -> Members<'_> {
+        self.json().and_then(|json| Members::of(json.as_str())).unwrap_or_default()
+    }
+
     /// The same message with other members; `change` leaves those of the head alone.
     #[must_use]
     pub fn edited<'a>(&'a self, change: impl FnOnce(&mut Members<'a>)) -> Self {
-        let mut members = Members::of_message(self).unwrap_or_default();
+        let mut members = self.members();
         change(&mut members);
         members.into_message(self.head().clone())
     }
@@ -232,9 +215,9 @@ impl Message {
     /// The same under another id.
     #[must_use]
     pub fn edited_with_id<'a>(&'a self, id: &Id, change: impl FnOnce(&mut Members<'a>)) -> Self {
-        let mut members = Members::of_message(self).unwrap_or_default();
+        let mut members = self.members();
         change(&mut members);
-        members.into_message_with_id(self.head(), id)
+        members.into_message(self.head().clone().with_id(id))
     }
 }
 
@@ -319,32 +302,9 @@ mod tests {
         let text = r#"{"jsonrpc":"2.0","id":1,"method":"a","params":{}}"#;
         let message = Message::parse(Bytes::from_static(text.as_bytes())).unwrap();
         let id = Id::from_json("7").unwrap();
-        let members = Members::of_message(&message).unwrap();
-        let edited = members.into_message_with_id(message.head(), &id);
+        let edited = message.edited_with_id(&id, |_| {});
         assert_eq!(Message::parse(edited.bytes().clone()).as_ref(), Ok(&edited));
         assert_eq!(&edited.bytes()[..], br#"{"jsonrpc":"2.0","id":7,"method":"a","params":{}}"#);
-    }
-
-    #[test]
-    fn a_message_of_our_own_begins_with_its_head() {
-        let head = Head::Request { id: Id::string("a"), method: "b\"c".into() };
-        let mut members = Members::headed(&head);
-        members.object("params").set("x", "1");
-        let made = members.into_message(head);
-        let text = r#"{"jsonrpc":"2.0","id":"a","method":"b\"c","params":{"x":1}}"#;
-        assert_eq!(&made.bytes()[..], text.as_bytes());
-        assert_eq!(Message::parse(made.bytes().clone()).as_ref(), Ok(&made));
-        for head in [
-            Head::Notification { method: "n".into() },
-            Head::Response { id: Some(Id::string("a")), is_error: false },
-        ] {
-            let mut members = Members::headed(&head);
-            if matches!(head, Head::Response { .. }) {
-                members.object("result");
-            }
-            let made = members.into_message(head);
-            assert_eq!(Message::parse(made.bytes().clone()).as_ref(), Ok(&made));
-        }
     }
 
     proptest! {

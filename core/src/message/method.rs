@@ -52,8 +52,6 @@ impl Subject {
 /// How a message is queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueLane {
-    /// Holds up all others of the session.
-    Handshake,
     /// In order, a limited number at once.
     Ordinary,
     /// Past the queue, unless strict order is asked for.
@@ -147,9 +145,9 @@ macro_rules! methods {
 
 methods! {
     Initialize "initialize" Properties {
-        is_legacy_only: true, lane: QueueLane::Handshake, login: LoginWait::Waits, opens: true, ..SAFE
+        is_legacy_only: true, login: LoginWait::Waits, opens: true, ..SAFE
     };
-    Initialized "notifications/initialized" Properties { lane: QueueLane::Handshake, ..NOTIFICATION };
+    Initialized "notifications/initialized" NOTIFICATION;
     Ping "ping" Properties {
         is_legacy_only: true, lane: QueueLane::Urgent, login: LoginWait::Never, ..SAFE
     };
@@ -195,12 +193,6 @@ methods! {
 impl From<&str> for Method {
     fn from(name: &str) -> Self {
         Self::named(name)
-    }
-}
-
-impl PartialEq<str> for Method {
-    fn eq(&self, name: &str) -> bool {
-        self.name() == name
     }
 }
 
@@ -274,8 +266,6 @@ mod tests {
 
     #[test]
     fn what_does_not_wait_behind_calls_is_named() {
-        let handshake = ["initialize", "notifications/initialized"];
-        assert_eq!(with(|method| method.lane == QueueLane::Handshake), handshake);
         assert_eq!(with(|method| method.lane == QueueLane::Urgent), ["ping"]);
         let always = ["subscriptions/listen", "notifications/cancelled"];
         assert_eq!(with(|method| method.lane == QueueLane::Always), always);

@@ -29,7 +29,7 @@ pub use batch::{Each, parse_each};
 pub use head::Malformed;
 pub use id::Id;
 pub use in_flight::InFlight;
-pub use json::{Json, get, get_all};
+pub use json::{Json, get};
 pub use members::Members;
 pub use method::Method;
 pub use outline::{Outline, Outliner};
@@ -48,10 +48,9 @@ struct Inner {
 
 /// Who wrote a message. It is not in the bytes, so that no peer can claim it: a server may be
 /// another mcp-span, with the same ids and errors.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Author {
     /// A peer; or it stands for what a peer would have written.
-    #[default]
     Peer,
     /// This program, on its own account.
     Bridge,
@@ -93,17 +92,30 @@ pub enum Head {
 }
 
 impl Head {
-    /// The same request or answer under another id; a notification has none.
-    fn with_id(&self, id: &Id) -> Self {
+    fn id(&self) -> Option<&Id> {
         match self {
-            Self::Request { method, .. } => {
-                Self::Request { id: id.clone(), method: method.clone() }
-            }
-            Self::Response { is_error, .. } => {
-                Self::Response { id: Some(id.clone()), is_error: *is_error }
-            }
-            Self::Notification { .. } => self.clone(),
+            Self::Request { id, .. } => Some(id),
+            Self::Response { id, .. } => id.as_ref(),
+            Self::Notification { .. } => None,
         }
+    }
+
+    fn method(&self) -> Option<&Method> {
+        match self {
+            Self::Request { method, .. } | Self::Notification { method } => Some(method),
+            Self::Response { .. } => None,
+        }
+    }
+
+    /// The same request or answer under another id; a notification has none.
+    #[must_use]
+    pub fn with_id(mut self, new: &Id) -> Self {
+        match &mut self {
+            Self::Request { id, .. } => *id = new.clone(),
+            Self::Response { id, .. } => *id = Some(new.clone()),
+            Self::Notification { .. } => {}
+        }
+        self
     }
 }
 
@@ -113,7 +125,7 @@ impl Message {
     }
 
     fn by(mut self, author: Author) -> Self {
-        if !matches!((&self.0.author, &author), (Author::Peer, Author::Peer)) {
+        if self.0.author != author {
             Arc::make_mut(&mut self.0).author = author;
         }
         self
@@ -126,7 +138,7 @@ impl Message {
 
     /// The same, written by whoever wrote `other`.
     pub(crate) fn like(self, other: &Self) -> Self {
-        self.by(other.0.author.clone())
+        self.by(other.0.author)
     }
 
     /// Reads one message; arrays are refused (see [`parse_each`]).
@@ -147,16 +159,14 @@ impl Message {
     /// Whether this program wrote it on its own account.
     #[must_use]
     pub fn is_own(&self) -> bool {
-        !matches!(self.0.author, Author::Peer)
+        self.0.author != Author::Peer
     }
 
     /// Why there is no answer of the peer's, if this program wrote it to say so.
     #[must_use]
     pub fn failure(&self) -> Option<Failure> {
-        match &self.0.author {
-            Author::Failure(failure) => Some(*failure),
-            Author::Peer | Author::Bridge => None,
-        }
+        let Author::Failure(failure) = self.0.author else { return None };
+        Some(failure)
     }
 
     /// What the message is.
@@ -168,29 +178,20 @@ impl Message {
     /// The id, if it has one.
     #[must_use]
     pub fn id(&self) -> Option<&Id> {
-        match &self.0.head {
-            Head::Request { id, .. } => Some(id),
-            Head::Response { id, .. } => id.as_ref(),
-            Head::Notification { .. } => None,
-        }
+        self.0.head.id()
     }
 
     /// The method, if it has one.
     #[must_use]
     pub fn method(&self) -> Option<&Method> {
-        match &self.0.head {
-            Head::Request { method, .. } | Head::Notification { method } => Some(method),
-            Head::Response { .. } => None,
-        }
+        self.0.head.method()
     }
 
     /// The id, if it is a request.
     #[must_use]
     pub fn request_id(&self) -> Option<&Id> {
-        match &self.0.head {
-            Head::Request { id, .. } => Some(id),
-            Head::Notification { .. } | Head::Response { .. } => None,
-        }
+        let Head::Request { id, .. } = &self.0.head else { return None };
+        Some(id)
     }
 
     /// Whether it is a request with this method.

@@ -1,12 +1,11 @@
 //! The messages that the bridge writes itself: errors, and word of a cancellation.
 
-use std::time::Duration;
-
 use serde_json::Value;
 
-use super::{Author, Head, Id, Members, Message, edit};
+use super::{Author, Head, Id, Members, Message, Method};
 use crate::error::Error;
 use crate::limits;
+use crate::untrusted::Untrusted;
 
 /// The error answer for the request `id`; without one it is addressed to `null`.
 #[must_use]
@@ -56,17 +55,18 @@ pub fn raw_result(id: Option<&Id>, result: &str) -> Message {
     written(Head::Response { id: id.cloned(), is_error: false }, Some(("result", result)))
 }
 
-/// A request of the bridge's own, made of parts of other messages.
+/// A request of the bridge's own.
 #[must_use]
-pub fn raw_request(id: &Id, method: &str, params: &str) -> Message {
+pub fn request(id: &Id, method: &str, params: Option<&str>) -> Message {
     let head = Head::Request { id: id.clone(), method: method.into() };
-    written(head, Some(("params", params)))
+    written(head, params.map(|params| ("params", params)))
 }
 
-/// A notification with these parameters.
+/// A notification of the bridge's own.
 #[must_use]
-pub fn raw_notification(method: &str, params: &str) -> Message {
-    written(Head::Notification { method: method.into() }, Some(("params", params)))
+pub fn notification(method: &str, params: Option<&str>) -> Message {
+    let head = Head::Notification { method: method.into() };
+    written(head, params.map(|params| ("params", params)))
 }
 
 /// An error that somebody else wrote, as the answer to another request.
@@ -76,7 +76,12 @@ pub fn raw_error(id: Option<&Id>, error: &str) -> Message {
 }
 
 fn written(head: Head, payload: Option<(&str, &str)>) -> Message {
-    let mut members = Members::headed(&head);
+    let mut members = Members::default().with("jsonrpc", "2.0");
+    if !matches!(head, Head::Notification { .. }) {
+        // Unless the head knows one.
+        members.set("id", "null");
+    }
+    members = members.with_some("method", head.method().map(Method::name));
     if let Some((name, json)) = payload {
         members.set(name, json);
     }
@@ -88,55 +93,31 @@ fn written(head: Head, payload: Option<(&str, &str)>) -> Message {
 pub fn cancelled(id: &Id, reason: &str) -> Message {
     let reason = Value::from(reason);
     let params = format!(r#"{{"requestId":{id},"reason":{reason}}}"#);
-    raw_notification("notifications/cancelled", &params)
-}
-
-/// A notification of the bridge's own.
-#[must_use]
-pub fn notification(method: &str) -> Message {
-    written(Head::Notification { method: method.into() }, None)
-}
-
-/// A request of the bridge's own.
-#[must_use]
-pub fn request(id: &Id, method: &str) -> Message {
-    written(Head::Request { id: id.clone(), method: method.into() }, None)
+    notification("notifications/cancelled", Some(&params))
 }
 
 /// What stands for a server's own refusal has no `error`, and so no details of ours.
 fn failure(id: Option<&Id>, code: i32, message: &str, error: Option<&Error>) -> Message {
-    let mut failure = Members::default();
-    failure.set("code", code.to_string());
-    failure.set("message", Value::from(message).to_string());
+    let mut failure = Members::default().with("code", code).with("message", message);
     if let Some(error) = error {
-        let cut = |text: Option<&str>| text.map(short).map(Value::from);
-        let data = failure.object("data");
-        for (name, value) in [
-            ("kind", serde_json::to_value(error.kind).ok()),
-            ("delivery", serde_json::to_value(error.delivery).ok()),
-            ("status", error.status.map(Value::from)),
-            ("body", cut(error.body.as_deref())),
-            ("reason", cut(error.reason.as_deref())),
-            ("hint", cut(error.hint.as_deref())),
-            ("retryAfterMs", error.retry_after.map(milliseconds)),
-            ("url", error.page.as_deref().map(Value::from)),
-        ] {
-            if let Some(value) = value {
-                data.set(name, value.to_string());
-            }
-        }
+        let data = Members::default()
+            .with("kind", error.kind)
+            .with("delivery", error.delivery)
+            .with_some("status", error.status)
+            .with_some("body", error.body.as_deref().map(short))
+            .with_some("reason", error.reason.as_deref().map(short))
+            .with_some("hint", error.hint.as_deref().map(short))
+            .with_some("retryAfterMs", error.retry_after.map(|time| time.as_millis()))
+            .with_some("url", error.page.as_deref());
+        failure.set("data", data.to_json());
     }
     raw_error(id, &failure.to_json()).by(error.map_or(Author::Peer, |error| {
         Author::Failure(super::Failure { kind: error.kind, status: error.status })
     }))
 }
 
-fn milliseconds(time: Duration) -> Value {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX).into()
-}
-
 fn short(text: &str) -> String {
-    edit::excerpt(text, limits::ERROR_TEXT)
+    Untrusted(text).excerpt(limits::ERROR_TEXT)
 }
 
 #[cfg(test)]
@@ -190,13 +171,24 @@ mod tests {
     }
 
     #[test]
+    fn a_message_of_our_own_begins_with_its_head() {
+        let made = request(&Id::string("a"), "b\"c", Some(r#"{"x":1}"#));
+        let text = r#"{"jsonrpc":"2.0","id":"a","method":"b\"c","params":{"x":1}}"#;
+        assert_eq!(&made.bytes()[..], text.as_bytes());
+        assert_eq!(Message::parse(made.bytes().clone()).as_ref(), Ok(&made));
+        for made in [notification("n", None), raw_result(Some(&Id::string("a")), "{}")] {
+            assert_eq!(Message::parse(made.bytes().clone()).as_ref(), Ok(&made));
+        }
+    }
+
+    #[test]
     fn the_other_messages_are_what_they_say() {
         let notice = cancelled(&id("\"a\""), "why");
         assert_eq!(Message::parse(notice.bytes().clone()).as_ref(), Ok(&notice));
         assert_eq!(super::super::peek::cancelled_request(&notice), Some(id("\"a\"")));
-        let ping = request(&id("\"x\""), "ping");
+        let ping = request(&id("\"x\""), "ping", None);
         assert_eq!(Message::parse(ping.bytes().clone()).as_ref(), Ok(&ping));
-        let notice = notification("notifications/tools/list_changed");
+        let notice = notification("notifications/tools/list_changed", None);
         assert_eq!(Message::parse(notice.bytes().clone()).as_ref(), Ok(&notice));
         let refusal = method_not_found(&id("1"), "server/discover");
         assert_eq!(Message::parse(refusal.bytes().clone()).as_ref(), Ok(&refusal));

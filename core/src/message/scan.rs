@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 /// Deeper nesting is left to serde_json, which needs no recursion for it.
@@ -34,7 +35,8 @@ impl<'a> Scanner<'a> {
     pub(super) fn object(text: &'a str, mut member: impl FnMut(&'a str, &'a str)) -> Option<()> {
         let mut scanner = Self::new(text);
         scanner.token(b'{')?;
-        scanner.rest_of_object(|scanner, name| {
+        scanner.rest_until(b'}', |scanner| {
+            let name = scanner.name()?;
             let name = scanner.text.get(name)?;
             member(name, scanner.passed(|scanner| scanner.value(0))?);
             Some(())
@@ -54,7 +56,8 @@ impl<'a> Scanner<'a> {
     ) -> Option<()> {
         let mut seen = [false; N];
         self.token(b'{')?;
-        self.rest_of_object(|scanner, name| {
+        self.rest_until(b'}', |scanner| {
+            let name = scanner.name()?;
             let name = scanner.text.get(name)?;
             let (mut leads_on, mut enters) = ([false; N], false);
             for (at, path) in paths.iter().enumerate().filter(|(at, _)| leads_here[*at]) {
@@ -105,22 +108,23 @@ impl<'a> Scanner<'a> {
         self.at == self.text.len()
     }
 
-    /// Passes what is left of an object behind its bracket; `value` passes the value of each name.
+    /// Passes what is left of an object or array behind its bracket, up to the one that closes it;
+    /// `entry` passes each member or element.
     #[inline(always)]
-    fn rest_of_object(
+    fn rest_until(
         &mut self,
-        mut value: impl FnMut(&mut Self, Range<usize>) -> Option<()>,
+        closing: u8,
+        mut entry: impl FnMut(&mut Self) -> Option<()>,
     ) -> Option<()> {
-        if self.token(b'}').is_some() {
+        if self.token(closing).is_some() {
             return Some(());
         }
         loop {
-            let name = self.name()?;
-            value(self, name)?;
-            match self.next_token()? {
+            entry(self)?;
+            self.skip_space();
+            match self.next()? {
                 b',' => {}
-                b'}' => return Some(()),
-                _ => return None,
+                last => return (last == closing).then_some(()),
             }
         }
     }
@@ -149,8 +153,14 @@ impl<'a> Scanner<'a> {
         match self.next()? {
             b'"' => self.string(),
             b'{' | b'[' if depth > DEEPEST => self.deep_value(),
-            b'{' => self.rest_of_object(|scanner, _| scanner.value(depth + 1)),
-            b'[' => self.rest_of_array(depth),
+            b'{' => self.rest_until(b'}', |scanner| {
+                scanner.name()?;
+                scanner.value(depth + 1)
+            }),
+            b'[' => self.rest_until(b']', |scanner| {
+                scanner.skip_space();
+                scanner.value(depth + 1)
+            }),
             b'-' => match self.next()? {
                 first @ b'0'..=b'9' => self.rest_of_number(first),
                 _ => None,
@@ -167,26 +177,8 @@ impl<'a> Scanner<'a> {
     #[cold]
     fn deep_value(&mut self) -> Option<()> {
         self.at -= 1;
-        let rest = self.text.get(self.at..)?;
-        let mut values = serde_json::Deserializer::from_str(rest).into_iter::<&RawValue>();
-        values.next()?.ok()?;
-        self.at += values.byte_offset();
+        self.at += length_of_value(self.rest())?;
         Some(())
-    }
-
-    fn rest_of_array(&mut self, depth: usize) -> Option<()> {
-        if self.token(b']').is_some() {
-            return Some(());
-        }
-        loop {
-            self.skip_space();
-            self.value(depth + 1)?;
-            match self.next_token()? {
-                b',' => {}
-                b']' => return Some(()),
-                _ => return None,
-            }
-        }
     }
 
     /// Passes what is left of a string, with its last quote.
@@ -234,32 +226,29 @@ impl<'a> Scanner<'a> {
 
     fn rest_of_number(&mut self, first: u8) -> Option<()> {
         if first != b'0' {
-            self.digits();
+            let _ = self.digits();
         }
         if self.peek() == Some(b'.') {
             self.at += 1;
-            self.some_digits()?;
+            self.digits()?;
         }
         if matches!(self.peek(), Some(b'e' | b'E')) {
             self.at += 1;
             if matches!(self.peek(), Some(b'+' | b'-')) {
                 self.at += 1;
             }
-            self.some_digits()?;
+            self.digits()?;
         }
         Some(())
     }
 
-    fn some_digits(&mut self) -> Option<()> {
+    /// Passes digits; `None` if there are none.
+    fn digits(&mut self) -> Option<()> {
         let from = self.at;
-        self.digits();
-        (self.at > from).then_some(())
-    }
-
-    fn digits(&mut self) {
         while matches!(self.peek(), Some(b'0'..=b'9')) {
             self.at += 1;
         }
+        (self.at > from).then_some(())
     }
 
     fn word(&mut self, rest: &str) -> Option<()> {
@@ -292,12 +281,6 @@ impl<'a> Scanner<'a> {
         }
         self.at += 1;
         Some(())
-    }
-
-    #[inline(always)]
-    fn next_token(&mut self) -> Option<u8> {
-        self.skip_space();
-        self.next()
     }
 
     #[inline(always)]
@@ -343,35 +326,11 @@ pub(super) fn decoded(raw: &str) -> Option<Cow<'_, str>> {
     serde_json::from_str(&format!("\"{raw}\"")).ok().map(Cow::Owned)
 }
 
-/// How many bytes the first element takes, up to the comma or bracket behind it, in the rest of an
-/// array that is known to be JSON.
-pub(super) fn element(bytes: &[u8]) -> usize {
-    let (mut at, mut depth) = (0_usize, 0_usize);
-    while let Some(byte) = bytes.get(at) {
-        match byte {
-            b',' | b']' if depth == 0 => return at,
-            b'[' | b'{' => depth += 1,
-            b']' | b'}' => depth = depth.saturating_sub(1),
-            b'"' => at += string(bytes.get(at + 1..).unwrap_or_default()),
-            _ => {}
-        }
-        at += 1;
-    }
-    bytes.len()
-}
-
-/// How many bytes a string takes behind its first quote, with its last.
-fn string(bytes: &[u8]) -> usize {
-    let mut at = 0;
-    loop {
-        at += plain(bytes.get(at..).unwrap_or_default());
-        match bytes.get(at) {
-            Some(b'\\') => at += 2,
-            Some(b'"') => return at + 1,
-            Some(_) => at += 1,
-            None => return bytes.len(),
-        }
-    }
+/// How many bytes the value takes that `bytes` begin with, however deeply it is nested.
+pub(super) fn length_of_value(bytes: &[u8]) -> Option<usize> {
+    let mut values = serde_json::Deserializer::from_slice(bytes).into_iter::<IgnoredAny>();
+    values.next()?.ok()?;
+    Some(values.byte_offset())
 }
 
 /// How many bytes at the beginning are neither quotes, backslashes nor control characters.

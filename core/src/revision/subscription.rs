@@ -87,10 +87,10 @@ impl Promise {
     /// has one.
     #[must_use]
     pub fn missed(&self, id: Option<&Id>) -> Vec<Message> {
-        let lists = self.lists.iter().map(|list| reply::notification(list.changed.name()));
+        let lists = self.lists.iter().map(|list| reply::notification(list.changed.name(), None));
         let updated = self.resources.iter().map(|uri| {
             let params = json!({"uri": uri}).to_string();
-            reply::raw_notification(Method::ResourceUpdated.name(), &params)
+            reply::notification(Method::ResourceUpdated.name(), Some(&params))
         });
         let missed = lists.chain(updated);
         missed.map(|notice| id.map_or(notice.clone(), |id| told_for(id, &notice))).collect()

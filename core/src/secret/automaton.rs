@@ -63,13 +63,12 @@ impl Automaton {
         automaton
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.longest == 0
-    }
-
     /// Looks for all patterns at once.
     pub(super) fn find(&self, symbols: impl Iterator<Item = Symbol>) -> Matches {
         let mut found = Matches::default();
+        if self.longest == 0 {
+            return found;
+        }
         // Where the last symbols start, as many as the longest pattern has.
         let mut starts = vec![0; self.longest.next_power_of_two()];
         let mask = starts.len() - 1;

@@ -3,10 +3,11 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::automaton::{Automaton, Matches};
 use super::{Secret, forms, view};
+use crate::lock::lock;
 use crate::untrusted::Untrusted;
 
 /// Removes known secrets from texts that others wrote (a server may echo what it was sent). Clones
@@ -94,9 +95,7 @@ impl Scrubber {
     /// `text` with each known secret replaced by `[secret]`.
     #[must_use]
     pub fn clean(&self, text: &str) -> String {
-        let automaton = self.automaton();
-        let places = if automaton.is_empty() { Vec::new() } else { look(&automaton, text).places };
-        without(text, &places)
+        without(text, &look(&self.automaton(), text).places)
     }
 
     /// The beginning of a foreign text as one line of at most `limit` characters, without secrets,
@@ -104,29 +103,24 @@ impl Scrubber {
     #[must_use]
     pub fn excerpt(&self, text: &str, limit: usize) -> String {
         // What is replaced or left out makes room for more; there is no need to fill all of it.
-        let room = limit.saturating_mul(8);
-        if text.len() <= room {
-            return Untrusted(&self.clean(text)).excerpt(limit);
-        }
-        let text = &text[..text.floor_char_boundary(room)];
-        let automaton = self.automaton();
-        let found = look(&automaton, text);
-        let end = found.cut.map_or(text.len(), |cut| text.floor_char_boundary(cut));
-        let places: Vec<Range<usize>> =
-            found.places.into_iter().filter(|place| place.start < end).collect();
-        let end = places.iter().map(|place| place.end).fold(end, usize::max);
-        Untrusted(&without(&text[..end], &places)).excerpt(limit)
+        let start = &text[..text.floor_char_boundary(limit.saturating_mul(8))];
+        let mut found = look(&self.automaton(), start);
+        let cut = found.cut.filter(|_| start.len() < text.len());
+        let end = cut.map_or(start.len(), |cut| start.floor_char_boundary(cut));
+        found.places.retain(|place| place.start < end);
+        let end = found.places.iter().map(|place| place.end).fold(end, usize::max);
+        Untrusted(&without(&start[..end], &found.places)).excerpt(limit)
     }
 
     fn change(&self, change: impl FnOnce(&mut Known) -> bool) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.known);
         if change(&mut known) {
             known.automaton = None;
         }
     }
 
     fn automaton(&self) -> Arc<Automaton> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.known);
         let made = known.automaton.take().unwrap_or_else(|| Arc::new(known.make()));
         known.automaton = Some(Arc::clone(&made));
         made

@@ -68,17 +68,17 @@ impl Recovery {
 
 /// Something was lost, or found again.
 pub fn recovery(what: Recovery, why: Option<&Error>) {
-    match (what.words(), why) {
-        (Some(words), Some(why)) => info!("{words} ({})", in_words(why)),
-        (Some(words), None) => info!("{words}"),
-        (None, _) => {}
+    let why = why.map(in_words);
+    if let Some(words) = what.words() {
+        info!("{words}{}", in_brackets(why.as_deref()));
     }
     if is_on() {
-        tell(
-            TrafficKind::Recovery,
-            &Data::default().with("what", what).with_some("why", why.map(in_words)),
-        );
+        tell(TrafficKind::Recovery, &Data::default().with("what", what).with_some("why", why));
     }
+}
+
+fn in_brackets(why: Option<&str>) -> String {
+    why.map_or_else(String::new, |why| format!(" ({why})"))
 }
 
 /// Which stream was cut.
@@ -103,19 +103,13 @@ pub fn stream_cut(stream: StreamKind, why: Option<&Error>, after: Option<&Header
 }
 
 fn cut_words(stream: StreamKind, why: Option<&str>, after: Option<&str>) -> String {
-    let mut words = match stream {
+    let words = match stream {
         StreamKind::Answer if after.is_some() => "Stream cut, resuming",
         StreamKind::Answer | StreamKind::Session => "Stream cut",
         StreamKind::Own => "Server's own stream cut, opening it again",
-    }
-    .to_owned();
-    if let Some(id) = after {
-        words += &format!(" after event {id}");
-    }
-    if let Some(why) = why {
-        words += &format!(" ({why})");
-    }
-    words
+    };
+    let after = after.map_or_else(String::new, |id| format!(" after event {id}"));
+    format!("{words}{after}{}", in_brackets(why))
 }
 
 /// The server has answered for the first time.

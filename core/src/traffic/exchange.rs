@@ -9,10 +9,9 @@ use serde_json::value::RawValue;
 use url::Url;
 
 use super::changes::Recovery;
-use super::retried::{Retried, RetriedSubject};
+use super::retried::{RetriedSubject, Retry};
 use super::{Data, MessageSummary, TrafficKind, headers, in_words, is_on, milliseconds, tell};
 use crate::error::Error;
-use crate::message::Message;
 use crate::secret::shown;
 
 /// A request that is out. Dropping it tells that nobody waits for its answer any more.
@@ -27,16 +26,7 @@ pub struct ExchangeTrace {
     since: Instant,
     is_over: bool,
     /// A try at a server that was away, of which nothing was told yet.
-    retry: Option<RetryTrace>,
-}
-
-/// Another try at a server that is away: one line if it fails, those of any other exchange if not.
-#[derive(Debug)]
-struct RetryTrace {
-    number: u32,
-    /// What is told as soon as it leaves.
-    request: Data,
-    _retried: Retried,
+    retry: Option<Retry>,
 }
 
 /// Gives each exchange a name that its two lines share.
@@ -72,8 +62,7 @@ impl ExchangeTrace {
         if !is_on() {
             return None;
         }
-        let message = Message::parse(body.clone()).ok();
-        let message = message.as_ref().map(MessageSummary::of).unwrap_or_default();
+        let message = MessageSummary::of(body);
         let mut exchange = Self {
             subject: RetriedSubject::new(url, message.subject(method)),
             number: NUMBER.fetch_add(1, Ordering::Relaxed),
@@ -92,10 +81,7 @@ impl ExchangeTrace {
         let request = exchange.message.add_to(request);
         match exchange.subject.vain_tries() {
             0 if !is_away => tell(TrafficKind::HttpReq, &request),
-            number => {
-                exchange.retry =
-                    Some(RetryTrace { number, request, _retried: Retried::begin(url) });
-            }
+            number => exchange.retry = Some(exchange.subject.retry(number, request)),
         }
         Some(exchange)
     }
@@ -116,13 +102,12 @@ impl ExchangeTrace {
     /// Tells what came of it.
     pub fn end<B>(mut self, answer: &Result<Response<B>, Error>) {
         self.is_over = true;
-        match answer {
-            Err(error) if error.is_unreachable() => self.subject.note_vain_try(),
-            _ => self.subject.note_reached(),
+        let unreachable = answer.as_ref().err().filter(|error| error.is_unreachable());
+        match unreachable {
+            Some(_) => self.subject.note_vain_try(),
+            None => self.subject.note_reached(),
         }
-        if let (Some(retry), Err(error)) = (&self.retry, answer)
-            && error.is_unreachable()
-        {
+        if let (Some(retry), Some(error)) = (&self.retry, unreachable) {
             let data = Data::default()
                 .with("what", Recovery::Retry)
                 .with("why", in_words(error))

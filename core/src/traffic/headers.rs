@@ -18,13 +18,11 @@ const SESSION_SHOWN: usize = 8;
 /// All of them, as they may be shown; `url` is where they go or come from.
 #[must_use]
 pub fn told(headers: &HeaderMap, url: &Url) -> Map<String, Value> {
-    let mut told = Map::new();
-    for name in headers.keys() {
+    let shown_values = |name| {
         let values = headers.get_all(name).iter().map(|value| shown_value(name, value, url));
-        let values: Vec<String> = values.collect();
-        told.insert(name.to_string(), values.join(", ").into());
-    }
-    told
+        values.collect::<Vec<_>>().join(", ").into()
+    };
+    headers.keys().map(|name| (name.to_string(), shown_values(name))).collect()
 }
 
 fn shown_value(name: &HeaderName, value: &HeaderValue, url: &Url) -> String {

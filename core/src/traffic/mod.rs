@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::Uri;
-use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use tracing::Level;
 use url::Url;
@@ -18,6 +17,7 @@ use crate::error::Error;
 use crate::limits;
 use crate::message::{Members, Message, edit, peek};
 use crate::secret::{beginning, shown};
+use crate::untrusted::Untrusted;
 use crate::wire::sse::SseEvent;
 
 mod changes;
@@ -91,31 +91,16 @@ pub fn is_on() -> bool {
     tracing::enabled!(target: TARGET, LEVEL)
 }
 
+/// What is told of one thing that happened.
+type Data = Members<'static>;
+
 fn tell(kind: TrafficKind, data: &Data) {
-    tell_json(kind, &data.0.to_json());
+    tell_json(kind, &data.to_json());
 }
 
 fn tell_json(kind: TrafficKind, data: &str) {
     let (kind, direction) = kind.words();
     tracing::event!(target: TARGET, LEVEL, direction, kind, data);
-}
-
-/// What is told of one thing that happened: the members of a JSON object, in their order.
-#[derive(Debug, Default)]
-struct Data(Members<'static>);
-
-impl Data {
-    fn with(self, name: &'static str, value: impl Serialize) -> Self {
-        self.with_some(name, Some(value))
-    }
-
-    /// Leaves out what there is nothing to be said about.
-    fn with_some(mut self, name: &'static str, value: Option<impl Serialize>) -> Self {
-        if let Some(json) = value.and_then(|value| serde_json::to_string(&value).ok()) {
-            self.0.set(name, json);
-        }
-        self
-    }
 }
 
 /// A message, or what stands where one should be.
@@ -177,7 +162,7 @@ fn milliseconds(duration: Duration) -> f64 {
 /// JSON as it is, on one line; large messages by their beginning; anything else as a text.
 fn content(bytes: &Bytes) -> Box<RawValue> {
     if bytes.len() > limits::TRACE_MESSAGE {
-        return RawValue::from_string(large(bytes).0.to_json()).unwrap_or_default();
+        return RawValue::from_string(large(bytes).to_json()).unwrap_or_default();
     }
     let line = edit::one_line(&bytes.slice_ref(bytes.trim_ascii()));
     let text = |_| to_raw_value(&String::from_utf8_lossy(&line)).unwrap_or_default();
@@ -186,12 +171,11 @@ fn content(bytes: &Bytes) -> Box<RawValue> {
 
 /// A message that is too large for a trace.
 fn large(bytes: &Bytes) -> Data {
-    let message = Message::parse(bytes.clone()).ok();
-    let head = message.as_ref().map(MessageSummary::of).unwrap_or_default();
+    let head = MessageSummary::of(bytes);
     // A cut character becomes a mark, and the cut moves before it.
     let start = String::from_utf8_lossy(&bytes[..limits::TRACE_BEGINNING + 4]);
     Data::default()
-        .with_some("type", message.as_ref().map(Message::type_name))
+        .with_some("type", head.sort)
         .with_some("id", head.id)
         .with_some("method", head.method)
         .with_some("name", head.name)
@@ -202,6 +186,7 @@ fn large(bytes: &Bytes) -> Data {
 /// What of a message stands in a line that is not about its content.
 #[derive(Debug, Default)]
 struct MessageSummary {
+    sort: Option<&'static str>,
     id: Option<Box<RawValue>>,
     method: Option<String>,
     /// Of the tool, the prompt or the resource that it is about.
@@ -209,11 +194,14 @@ struct MessageSummary {
 }
 
 impl MessageSummary {
-    fn of(message: &Message) -> Self {
+    /// Of the message that `bytes` are, if they are one.
+    fn of(bytes: &Bytes) -> Self {
+        let Ok(message) = Message::parse(bytes.clone()) else { return Self::default() };
         Self {
+            sort: Some(message.type_name()),
             id: message.id().and_then(|id| RawValue::from_string(id.as_json().to_owned()).ok()),
             method: message.method().map(|method| method.name().to_owned()),
-            name: peek::subject(message).map(|name| edit::excerpt(&name, limits::TRACE_NAME)),
+            name: peek::subject(&message).map(|name| Untrusted(&name).excerpt(limits::TRACE_NAME)),
         }
     }
 }
@@ -263,7 +251,7 @@ mod tests {
     #[test]
     fn events_keep_their_fields_and_an_address_keeps_its_session_to_itself() {
         let url = Url::parse("http://h/sse").unwrap();
-        let text = |event: &SseEvent| chunk(event, &url).0.to_json();
+        let text = |event: &SseEvent| chunk(event, &url).to_json();
         let event = SseEvent {
             name: Some("endpoint".into()),
             data: Some("/messages?sessionId=abc".into()),

@@ -6,6 +6,7 @@ use std::sync::Mutex;
 
 use url::{Position, Url};
 
+use super::Data;
 use crate::limits;
 use crate::lock::lock;
 
@@ -24,7 +25,13 @@ pub(super) struct RetriedSubject {
 
 impl RetriedSubject {
     pub(super) fn new(url: &Url, subject: String) -> Self {
-        Self { place: place(url), subject }
+        Self { place: url[Position::BeforeHost..Position::AfterPort].to_owned(), subject }
+    }
+
+    /// Another try begins; `request` is told as soon as it leaves.
+    pub(super) fn retry(&self, number: u32, request: Data) -> Retry {
+        lock(&PLACES).push(self.place.clone());
+        Retry { place: self.place.clone(), number, request }
     }
 
     /// How often it failed since the server was last reached.
@@ -50,26 +57,19 @@ impl RetriedSubject {
     }
 }
 
-fn place(url: &Url) -> String {
-    url[Position::BeforeHost..Position::AfterPort].to_owned()
-}
-
-/// A try that is under way.
+/// A try at a server that is away, while it is under way: one line if it fails, those of any other
+/// exchange if not.
 #[derive(Debug)]
-pub(super) struct Retried(String);
-
-impl Retried {
-    pub(super) fn begin(url: &Url) -> Self {
-        let place = place(url);
-        lock(&PLACES).push(place.clone());
-        Self(place)
-    }
+pub(super) struct Retry {
+    place: String,
+    pub(super) number: u32,
+    pub(super) request: Data,
 }
 
-impl Drop for Retried {
+impl Drop for Retry {
     fn drop(&mut self) {
         let mut places = lock(&PLACES);
-        if let Some(at) = places.iter().position(|place| *place == self.0) {
+        if let Some(at) = places.iter().position(|place| *place == self.place) {
             places.swap_remove(at);
         }
     }
@@ -109,7 +109,9 @@ mod tests {
     #[test]
     fn a_place_is_retried_as_long_as_any_try_is_under_way() {
         let url = Url::parse("http://user@retried.test:8080/mcp").unwrap();
-        let (first, second) = (Retried::begin(&url), Retried::begin(&url));
+        let subject = RetriedSubject::new(&url, String::new());
+        let (first, second) =
+            (subject.retry(1, Data::default()), subject.retry(2, Data::default()));
         drop(first);
         assert!(is_retried("retried.test:8080") && !is_retried("retried.test"));
         drop(second);

@@ -74,12 +74,11 @@ pub fn is_framing(name: &HeaderName) -> bool {
 ///
 /// A sentence that says what is wrong, without the value, which may be a secret.
 pub fn parse_line(line: &str) -> Result<(HeaderName, String), String> {
-    let Some((name, value)) = line.split_once(':') else {
-        return Err("a header is written 'Name: value'; there is no colon in it".to_owned());
-    };
-    let name = name.trim();
-    let name = HeaderName::from_bytes(name.as_bytes())
-        .map_err(|_| "what stands before the colon is not a header name".to_owned())?;
+    let colon = line.split_once(':');
+    let (name, value) =
+        colon.ok_or("a header is written 'Name: value'; there is no colon in it")?;
+    let name = HeaderName::from_bytes(name.trim().as_bytes())
+        .map_err(|_| "what stands before the colon is not a header name")?;
     Ok((name, value.trim().to_owned()))
 }
 

@@ -57,13 +57,10 @@ impl Lines {
             if self.buffer.capacity() - self.buffer.len() < ROOM {
                 self.buffer.reserve(limits::READ_CHUNK);
             }
-            match input.read_buf(&mut self.buffer).await {
-                Ok(0) => return self.finish(),
-                Ok(_) => {}
-                Err(error) => {
-                    debug!(%error, "reading ended");
-                    return self.finish();
-                }
+            let read = input.read_buf(&mut self.buffer).await;
+            let read = read.inspect_err(|error| debug!(%error, "reading ended"));
+            if read.unwrap_or_default() == 0 {
+                return self.finish();
             }
         }
     }
@@ -96,11 +93,11 @@ impl Lines {
     fn ended(&mut self, raw: &Bytes) -> Option<Line> {
         let is_rest = std::mem::take(&mut self.is_inside);
         // What the rest begins with stands in the middle of the line.
-        let mut line = if is_rest { raw.trim_ascii_end() } else { raw.trim_ascii() };
+        let line = if is_rest { raw.trim_ascii_end() } else { raw.trim_ascii() };
+        let mut line = raw.slice_ref(line);
         if std::mem::take(&mut self.at_start) && !is_rest {
-            line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
+            line = without_mark(line);
         }
-        let line = raw.slice_ref(line);
         if is_rest || line.len() > self.limit {
             return Some(Line::Excess { piece: line, is_last: true });
         }
@@ -117,6 +114,14 @@ impl Lines {
         self.is_inside = true;
         self.searched = 0;
         Some(Line::Excess { piece: self.buffer.split().freeze(), is_last: false })
+    }
+}
+
+/// The beginning of a text without the byte order mark that some put before it.
+pub(crate) fn without_mark(text: Bytes) -> Bytes {
+    match text.strip_prefix("\u{feff}".as_bytes()) {
+        Some(rest) => text.slice_ref(rest),
+        None => text,
     }
 }
 

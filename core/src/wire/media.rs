@@ -1,7 +1,7 @@
 //! The media types that decide how an HTTP answer is read.
 
-use http::HeaderMap;
 use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderValue};
 
 use super::header;
 
@@ -12,25 +12,21 @@ pub enum Media {
     Json,
     /// `text/event-stream`
     EventStream,
-    /// Anything else that was named.
+    /// Anything else, or nothing.
     Other,
-    /// Nothing was named.
-    Missing,
 }
 
 /// The media type of an answer: parameters dropped, case ignored.
 #[must_use]
 pub fn of(headers: &HeaderMap) -> Media {
-    let Some(value) = header::find(headers, &CONTENT_TYPE) else {
-        return Media::Missing;
-    };
+    let named = header::find(headers, &CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
     // As nearly everybody writes them.
-    match value.as_bytes() {
+    match named {
         b"application/json" => return Media::Json,
         b"text/event-stream" => return Media::EventStream,
         _ => {}
     }
-    let essence = value.as_bytes().split(|b| *b == b';').next().unwrap_or_default().trim_ascii();
+    let essence = named.split(|b| *b == b';').next().unwrap_or_default().trim_ascii();
     if essence.eq_ignore_ascii_case(b"application/json") {
         Media::Json
     } else if essence.eq_ignore_ascii_case(b"text/event-stream") {
@@ -42,8 +38,6 @@ pub fn of(headers: &HeaderMap) -> Media {
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
-
     use super::*;
 
     fn media(value: &'static str) -> Media {
@@ -60,6 +54,6 @@ mod tests {
         assert_eq!(media("text/event-stream;charset=utf-8"), Media::EventStream);
         assert_eq!(media("text/event-streamX"), Media::Other);
         assert_eq!(media("text/html"), Media::Other);
-        assert_eq!(of(&HeaderMap::new()), Media::Missing);
+        assert_eq!(of(&HeaderMap::new()), Media::Other);
     }
 }

@@ -28,23 +28,18 @@ fn begins(text: &[u8], word: &str) -> bool {
 /// anything else as it is.
 #[must_use]
 pub fn readable(text: &str) -> Cow<'_, str> {
-    match is_page(text) {
-        true => words(text, text.len()).unwrap_or_default().into(),
-        false => text.into(),
-    }
+    if is_page(text) { words(text).into() } else { text.into() }
 }
 
-/// The words of a page, at most `limit` bytes of them: its title first, then its text unless that
-/// says the same. `None` if there are none.
-#[must_use]
-pub fn words(page: &str, limit: usize) -> Option<String> {
+/// The words of a page: its title first, then its text unless that says the same.
+fn words(page: &str) -> String {
     let title = title(page).unwrap_or_default();
     let mut words = title.clone();
-    for part in texts(page.trim_start_matches('\u{feff}')) {
-        if words.len() >= limit {
-            break;
-        }
-        let part = plain(part);
+    let mut rest = page.trim_start_matches('\u{feff}');
+    while !rest.is_empty() {
+        let (text, tag) = rest.split_at(rest.find('<').unwrap_or(rest.len()));
+        rest = behind(tag);
+        let part = plain(text);
         if part.is_empty() || part == title {
             continue;
         }
@@ -53,8 +48,7 @@ pub fn words(page: &str, limit: usize) -> Option<String> {
         }
         words.push_str(&part);
     }
-    words.truncate(words.floor_char_boundary(limit));
-    (!words.is_empty()).then_some(words)
+    words
 }
 
 /// What stands in the title of a page; `None` for nothing.
@@ -65,24 +59,6 @@ pub fn title(page: &str) -> Option<String> {
     let end = begin + find(page.get(begin..)?, "</title")?;
     let title = plain(page.get(begin..end)?);
     (!title.is_empty()).then_some(title)
-}
-
-/// The texts between tags, without those that nobody sees.
-fn texts(page: &str) -> impl Iterator<Item = &str> {
-    let mut rest = page;
-    std::iter::from_fn(move || {
-        loop {
-            let Some(open) = rest.find('<') else {
-                let last = std::mem::take(&mut rest);
-                return (!last.is_empty()).then_some(last);
-            };
-            let (text, tag) = rest.split_at(open);
-            rest = behind(tag);
-            if !text.trim().is_empty() {
-                return Some(text);
-            }
-        }
-    })
 }
 
 /// What follows a tag, a comment, or an element that is not shown.
@@ -134,12 +110,10 @@ mod tests {
     fn a_page_is_told_by_its_title_and_its_first_words() {
         let nginx = "<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n<body>\r\n<center><h1>502 Bad Gateway</h1></center>\r\n<hr><center>nginx/1.22</center>\r\n</body></html>";
         assert!(is_page(nginx));
-        assert_eq!(words(nginx, 200).unwrap(), "502 Bad Gateway: nginx/1.22");
+        assert_eq!(readable(nginx), "502 Bad Gateway: nginx/1.22");
         let page = "<!DOCTYPE html><HTML><style>p {}</style><!-- <p>no --><Title>\n Log in\n</TITLE><script>if (a<b) {}</script><p>It&#39;s &amp;lt; closed.<p>Try later";
-        assert_eq!(words(page, 200).unwrap(), "Log in: It's &lt; closed. Try later");
-        assert_eq!(words(page, 9).unwrap(), "Log in: I");
+        assert_eq!(readable(page), "Log in: It's &lt; closed. Try later");
         assert_eq!(title(page).unwrap(), "Log in");
-        assert_eq!(words("<html></html>", 200), None);
         assert_eq!(readable("\u{feff}<?xml version=\"1.0\"?><p>a</p>"), "a");
         assert_eq!((&*readable("a <b> c"), &*readable("<html></html>")), ("a <b> c", ""));
         assert!(!is_page("plain <b>") && !is_page("{}") && !is_page(""));
@@ -148,7 +122,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_page_is_too_odd(page in "[<>!a-cé&;/ -]{0,60}|(<title|</title|<!--|-->|<script|>|x){0,20}") {
-            let _ = (words(&page, 20), title(&page), is_page(&page));
+            let _ = (words(&page), title(&page), is_page(&page));
         }
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use bytes::{Buf, Bytes, BytesMut};
 
 use super::body_buffer::BodyBuffer;
+use super::lines::without_mark;
 use crate::limits;
 
 /// One block of fields that a blank line has ended.
@@ -50,8 +51,6 @@ pub struct Decoder {
 /// The field's name and blank are not part of the message, other fields neither.
 const NAME: usize = "data: ".len();
 
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
-
 impl Decoder {
     /// A decoder for events of at most `limit` bytes.
     #[must_use]
@@ -80,25 +79,25 @@ impl Decoder {
     ///
     /// When the unfinished event is over the limit.
     pub fn next_event(&mut self) -> Result<Option<SseEvent>, TooLarge> {
-        while !self.chunk.is_empty() {
-            if self.passes_line_feed() {
-                continue;
-            }
-            let Some(end) = memchr::memchr2(b'\r', b'\n', &self.chunk) else {
-                self.check(self.chunk.len())?;
-                let rest = std::mem::take(&mut self.chunk);
-                self.partial.push(&rest);
-                break;
-            };
+        while let Some(end) = self.find_end() {
             self.check(end)?;
-            self.after_cr = self.chunk[end] == b'\r';
-            let line = self.take_line(end);
-            if line.is_empty() {
-                if let Some(event) = self.dispatch() {
-                    return Ok(Some(event));
-                }
-            } else {
+            let (mut line, is_whole) = self.take_piece(end);
+            if !is_whole || !self.partial.is_empty() {
+                self.partial.push(&line);
+            }
+            if !is_whole {
+                break;
+            }
+            if !self.partial.is_empty() {
+                line = self.partial.take();
+            }
+            if std::mem::take(&mut self.at_start) {
+                line = without_mark(line);
+            }
+            if !line.is_empty() {
                 self.field(&line);
+            } else if let Some(event) = self.dispatch() {
+                return Ok(Some(event));
             }
         }
         Ok(None)
@@ -111,17 +110,11 @@ impl Decoder {
             self.line_begun = true;
             self.show_kept(&mut look);
         }
-        while !self.chunk.is_empty() {
-            if self.passes_line_feed() {
-                continue;
-            }
-            let end = memchr::memchr2(b'\r', b'\n', &self.chunk).unwrap_or(self.chunk.len());
-            look(&self.chunk.split_to(end));
-            self.line_begun |= end > 0;
-            let Some(ending) = self.chunk.first() else { return false };
-            self.after_cr = *ending == b'\r';
-            self.chunk.advance(1);
-            if !std::mem::take(&mut self.line_begun) {
+        while let Some(end) = self.find_end() {
+            let (piece, is_whole) = self.take_piece(end);
+            look(&piece);
+            self.line_begun |= !piece.is_empty();
+            if is_whole && !std::mem::take(&mut self.line_begun) {
                 self.is_skipping = false;
                 return true;
             }
@@ -138,30 +131,31 @@ impl Decoder {
         let name = if self.line_starts_with(b"data:") { b"data:".len() } else { 0 };
         let before = name.min(self.partial.len());
         self.chunk.advance(name - before);
-        let kept = self.partial.take();
-        if !kept.is_empty() {
-            look(&kept[before..]);
-        }
+        look(&self.partial.take()[before..]);
     }
 
-    /// Passes a LF that belongs to the CR before it. `false`: there is none.
-    fn passes_line_feed(&mut self) -> bool {
-        let is_one = std::mem::take(&mut self.after_cr) && self.chunk.first() == Some(&b'\n');
-        self.chunk.advance(usize::from(is_one));
-        is_one
+    /// The length of the next piece of a line: up to its end, or to that of the chunk. `None`: the
+    /// chunk has been read.
+    fn find_end(&mut self) -> Option<usize> {
+        let first = *self.chunk.first()?;
+        // It belongs to the CR before it.
+        if std::mem::take(&mut self.after_cr) && first == b'\n' {
+            self.chunk.advance(1);
+        }
+        let len = self.chunk.len();
+        (len > 0).then(|| memchr::memchr2(b'\r', b'\n', &self.chunk).unwrap_or(len))
     }
 
-    fn take_line(&mut self, end: usize) -> Bytes {
-        let mut line = self.chunk.split_to(end + 1);
-        line.truncate(end);
-        if !self.partial.is_empty() {
-            self.partial.push(&line);
-            line = self.partial.take();
-        }
-        if std::mem::take(&mut self.at_start) && line.starts_with(BYTE_ORDER_MARK) {
-            line.advance(BYTE_ORDER_MARK.len());
-        }
-        line
+    /// Takes the piece that ends at `end`, and tells whether the line does so too.
+    fn take_piece(&mut self, end: usize) -> (Bytes, bool) {
+        let Some(ending) = self.chunk.get(end) else {
+            return (std::mem::take(&mut self.chunk), false);
+        };
+        self.after_cr = *ending == b'\r';
+        // With its end: of a chunk that has been read nothing is held.
+        let mut piece = self.chunk.split_to(end + 1);
+        piece.truncate(end);
+        (piece, true)
     }
 
     fn field(&mut self, line: &Bytes) {
@@ -221,11 +215,9 @@ impl Decoder {
 }
 
 fn milliseconds(value: &[u8]) -> Option<Duration> {
-    if value.is_empty() || !value.iter().all(u8::is_ascii_digit) {
-        return None;
-    }
-    let text = std::str::from_utf8(value).ok()?;
-    Some(Duration::from_millis(text.parse().ok()?))
+    // A sign is no digit, but would be read.
+    let text = str::from_utf8(value).ok().filter(|text| !text.starts_with('+'))?;
+    text.parse().ok().map(Duration::from_millis)
 }
 
 #[cfg(test)]

@@ -262,11 +262,8 @@ impl Client {
     ///
     /// When the connection has ended.
     pub async fn notify(&self, method: &str, params: Value) -> Result<(), Failure> {
-        let message = match params {
-            Value::Null => reply::notification(method),
-            params => reply::raw_notification(method, &params.to_string()),
-        };
-        self.shared.tell(message).await
+        let params = (!params.is_null()).then(|| params.to_string());
+        self.shared.tell(reply::notification(method, params.as_deref())).await
     }
 
     /// The same with parameters that are sent as they are written.
@@ -275,11 +272,7 @@ impl Client {
     ///
     /// When the connection has ended.
     pub async fn notify_raw(&self, method: &str, params: Option<&RawValue>) -> Result<(), Failure> {
-        let message = match params {
-            None => reply::notification(method),
-            Some(params) => reply::raw_notification(method, params.get()),
-        };
-        self.shared.tell(message).await
+        self.shared.tell(reply::notification(method, params.map(RawValue::get))).await
     }
 
     /// All that the server says on its own account from now on.

@@ -115,10 +115,7 @@ impl<'a> Request<'a> {
         if progress.is_some() {
             self.params = Some(with_progress(self.params.as_deref(), &id));
         }
-        let message = match &self.params {
-            Some(params) => reply::raw_request(&id, &self.method, params),
-            None => reply::request(&id, &self.method),
-        };
+        let message = reply::request(&id, &self.method, self.params.as_deref());
         self.shared.lock(&self.shared.waiting).open(&id, Waiting { answer, progress });
         let mut guard = Guard { shared: self.shared, id, is_sent: false, is_over: false };
         let mut until = self.deadline();

@@ -127,7 +127,7 @@ impl Web {
     /// A server of the older transport takes no messages there, but has a stream.
     pub(super) async fn probe_auth(&self, server: &Url) -> Result<(StatusCode, HeaderMap), Error> {
         let id = Id::string("mcp-span-login");
-        let body = reply::request(&id, "ping").bytes().clone();
+        let body = reply::request(&id, "ping", None).bytes().clone();
         let headers =
             HeaderMap::from_iter([(CONTENT_TYPE, header::JSON), (ACCEPT, header::ACCEPT_BOTH)]);
         let said = self.response_head(call(Method::POST, server, headers, body)?).await?;

@@ -172,7 +172,7 @@ impl TranslatorContext {
         let id = self.string();
         let mut params = Members::default();
         self.introduction.fill(&mut params);
-        let question = reply::raw_request(&id, Method::Discover.name(), &params.to_json());
+        let question = reply::request(&id, Method::Discover.name(), Some(&params.to_json()));
         self.send_to_server(question.own());
         id
     }

@@ -10,7 +10,6 @@ use tracing::info;
 use super::OnStderr;
 use crate::limits;
 use crate::lock::lock;
-use crate::message::edit;
 use crate::secret::Scrubber;
 use crate::untrusted::Untrusted;
 use crate::wire::lines::{Line, Lines};
@@ -58,7 +57,7 @@ pub(super) async fn read(
         if let Some(on_stderr) = &on_stderr {
             on_stderr(&text);
         }
-        last_lines.add(edit::excerpt(&text, limits::ERROR_TEXT));
+        last_lines.add(Untrusted(&text).excerpt(limits::ERROR_TEXT));
     };
     let mut lines = Lines::new(limits::CHILD_STDERR_LINE);
     let mut is_inside = false;

@@ -13,13 +13,15 @@ use super::events::{timeout, too_large};
 use super::session_loss::Complaint;
 use crate::error::{Error, Kind};
 use crate::limits;
-use crate::message::{Head, Id, Message, edit, parse_each, peek};
+use crate::message::{Head, Id, Message, parse_each, peek};
 use crate::net::Content;
 use crate::revision::era_hints;
 use crate::secret::{Scrubber, shown};
 use crate::traffic;
 use crate::transport::within;
+use crate::untrusted::Untrusted;
 use crate::wire::body_buffer::BodyBuffer;
+use crate::wire::lines::without_mark;
 use crate::wire::sse::Decoder;
 use crate::wire::tls_refusal::TlsRefusal;
 use crate::wire::{header, media, page};
@@ -63,7 +65,7 @@ pub(super) fn unreadable(response: &Response<Content>, url: &Url) -> Error {
     } else {
         let named = match response.headers().get(CONTENT_TYPE) {
             Some(named) => {
-                let named = edit::excerpt(&String::from_utf8_lossy(named.as_bytes()), 80);
+                let named = Untrusted(&String::from_utf8_lossy(named.as_bytes())).excerpt(80);
                 format!("with content type {named}")
             }
             None => "without a content type".to_owned(),
@@ -227,7 +229,8 @@ fn error(parts: &Parts, start: &str, tls: Option<&'static TlsRefusal>, context: 
     };
     let hints = hints(&parts.headers, scrubber);
     let room = limits::ERROR_TEXT.saturating_sub(hints.chars().count());
-    let message = edit::excerpt(&format!("HTTP {}: {text}", status.as_u16()), room) + &hints;
+    let message = format!("HTTP {}: {text}", status.as_u16());
+    let message = Untrusted(&message).excerpt(room) + &hints;
     let mut error = Error::new(Kind::Status, message);
     error.status = Some(status.as_u16());
     error.body = (!body.is_empty()).then(|| body.into());
@@ -269,14 +272,6 @@ fn hints(headers: &HeaderMap, scrubber: &Scrubber) -> String {
     match hints.collect::<Vec<_>>().join("; ") {
         none if none.is_empty() => none,
         hints => format!(" [{}]", scrubber.excerpt(&hints, limits::ERROR_TEXT / 2)),
-    }
-}
-
-/// A body without the byte order mark that some put before their JSON.
-pub(super) fn without_mark(body: Bytes) -> Bytes {
-    match body.strip_prefix("\u{feff}".as_bytes()) {
-        Some(rest) => body.slice_ref(rest),
-        None => body,
     }
 }
 

@@ -8,11 +8,12 @@ use tracing::{debug, warn};
 use super::Context;
 use super::session::SessionHeaders;
 use crate::lock::lock;
-use crate::message::{Message, Method, edit};
+use crate::message::{Message, Method};
 use crate::net::Call;
 use crate::revision::tools::{Tools, ToolsPage, is_first_page};
 use crate::revision::{Envelope, params, translate};
 use crate::transport::Send;
+use crate::untrusted::Untrusted;
 
 /// What the answers of a modern server have taught.
 #[derive(Debug, Default)]
@@ -81,7 +82,7 @@ impl Context {
         let mut learnt = lock(&self.learnt);
         learnt.tools.learn(&page, is_first_page(request));
         for (name, fault) in page.refused {
-            let name = edit::excerpt(&name, 100);
+            let name = Untrusted(&name).excerpt(100);
             if learnt.tools.is_news(&name) {
                 warn!("tool '{name}' is not offered to the client: {fault}");
             }

@@ -54,7 +54,7 @@ pub(super) async fn ask(context: &Context, post: &Call) -> (Proof, Option<Compla
     let id = own_id();
     let session = session(post);
     let call = Call {
-        body: reply::request(&id, "ping").bytes().clone(),
+        body: reply::request(&id, "ping", None).bytes().clone(),
         // An answer is kept back for it: it must not wait behind calls.
         lane: Lane::Urgent,
         progress: Progress::default(),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::answer::{whole, without_mark};
+use super::answer::whole;
 use super::events::{Events, Item, Position, lost_response, no_response, timeout};
 use super::post::Exchange;
 use super::stream::{self, NotNow, Opened};
@@ -15,6 +15,7 @@ use crate::net::{Content, Lane};
 use crate::traffic::{self, Recovery};
 use crate::transport::elements::Elements;
 use crate::transport::within;
+use crate::wire::lines::without_mark;
 use crate::wire::page;
 
 impl Exchange {

@@ -218,7 +218,7 @@ fn list_request(call: &Message, id: &Id, cursor: Option<&str>) -> Message {
             envelope.set(name, value.as_str());
         }
     }
-    reply::raw_request(id, Method::ToolsList.name(), &params.to_json())
+    reply::request(id, Method::ToolsList.name(), Some(&params.to_json()))
 }
 
 /// Errors that only a modern server writes; to all others `server/discover` is unknown.

@@ -15,11 +15,11 @@ use super::finding::{Answer, Exchange};
 use crate::auth::Granted;
 use crate::error::{Error, Kind};
 use crate::limits;
-use crate::message::edit;
 use crate::net::{Call, Content, Endpoint, HttpClient, Jar, Lane, Progress, final_endpoint};
 use crate::secret::{Scrubber, Secret, shown};
 use crate::traffic::shown_headers;
 use crate::transport::http::{HttpSettings, basic_authorization};
+use crate::untrusted::Untrusted;
 use crate::wire::sse::Decoder;
 use crate::wire::{header, media};
 
@@ -120,7 +120,7 @@ impl Heard {
     pub(super) fn refusal(&self) -> Option<String> {
         let error = self.answer.as_ref()?.get("error")?;
         let message = error["message"].as_str().unwrap_or_default();
-        Some(format!("MCP error {}: {}", error["code"], edit::excerpt(message, 200)))
+        Some(format!("MCP error {}: {}", error["code"], Untrusted(message).excerpt(200)))
     }
 }
 

@@ -14,8 +14,8 @@ use crate::cli::report::plain;
 use crate::client::{Client, Failure, Options, Spec};
 use crate::error::Kind;
 use crate::limits::{self, Timeouts};
-use crate::message::edit;
 use crate::transport::child::ChildSettings;
+use crate::untrusted::Untrusted;
 
 /// What cannot be looked at without a handshake.
 const BEHIND: [&str; 5] = ["transport", "server", "round-trip", "contents", "goodbye"];
@@ -32,7 +32,7 @@ struct Written {
 impl Written {
     fn note(&mut self, line: &str) {
         self.count += 1;
-        let line = edit::excerpt(line, limits::ERROR_TEXT);
+        let line = Untrusted(line).excerpt(limits::ERROR_TEXT);
         if self.first.len() < limits::CHECK_STDERR_FIRST {
             self.first.push(line);
             return;

@@ -9,7 +9,7 @@ use super::door::{Heard, Unheard};
 use super::finding::Finding;
 use crate::error::Kind;
 use crate::limits;
-use crate::message::edit;
+use crate::untrusted::Untrusted;
 use crate::wire::page;
 use crate::wire::tls_refusal::TlsRefusal;
 
@@ -83,7 +83,7 @@ fn tls_refusal(heard: &Heard) -> Option<&'static TlsRefusal> {
 fn kind(heard: &Heard) -> String {
     let kind = heard.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let kind = kind.map_or("without a Content-Type", |kind| kind);
-    format!("HTTP {}, {}", heard.status.as_u16(), edit::excerpt(kind, 60))
+    format!("HTTP {}, {}", heard.status.as_u16(), Untrusted(kind).excerpt(60))
 }
 
 fn page(heard: &Heard) -> Finding {
@@ -139,7 +139,7 @@ fn with_paths(finding: Finding, elsewhere: &[String]) -> Finding {
 
 /// What stands in the title of a page.
 fn title(text: &str) -> Option<String> {
-    page::title(text).map(|title| edit::excerpt(&title, 60))
+    page::title(text).map(|title| Untrusted(&title).excerpt(60))
 }
 
 /// How HTTP is spoken, and where redirects have led.

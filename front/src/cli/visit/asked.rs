@@ -10,7 +10,6 @@ use url::Url;
 use super::{Status, form};
 use crate::client::{Answering, Asked, Handler, Refusal};
 use crate::limits;
-use crate::message::Members;
 
 /// What the server may ask of us, and who answers it.
 pub(super) struct Offer {
@@ -53,7 +52,7 @@ impl Handler for Clerk {
         let Asked { method, message, .. } = asked;
         match (&*method, &self.desk, &self.roots) {
             ("elicitation/create", Some(desk), _) => {
-                let members = Members::of_message(&message).unwrap_or_default();
+                let members = message.members();
                 let answer = desk.put(members.get("params").unwrap_or("null").to_owned());
                 Box::pin(async move {
                     // Where nobody can be asked, nobody has said anything.

@@ -4,7 +4,7 @@ use tracing::debug;
 
 use super::{Asked, Translation, TranslatorContext, shapes};
 use crate::error::{Error, Kind};
-use crate::message::{Id, Json, Members, Message, Method, peek, reply};
+use crate::message::{Id, Json, Message, Method, peek, reply};
 use crate::revision::tools::is_first_page;
 use crate::revision::translate::{LOG_LEVEL, SUBSCRIPTION_ID};
 
@@ -14,7 +14,7 @@ const LEVELS: [&str; 8] =
 
 impl Translation {
     pub(super) fn ask(&mut self, request: Message, cx: &mut TranslatorContext) {
-        let mut members = Members::of_message(&request).unwrap_or_default();
+        let mut members = request.members();
         // Parameters by position have no place for the envelope.
         let has_room = members.get("params").is_none_or(|params| params.starts_with('{'));
         if let (Some(id), false) = (request.id(), has_room) {
@@ -22,7 +22,7 @@ impl Translation {
         }
         let id = cx.number();
         cx.introduction.fill(members.object("params"));
-        cx.send_to_server(members.into_message_with_id(request.head(), &id));
+        cx.send_to_server(members.into_message(request.head().clone().with_id(&id)));
         self.asked.insert(id, Asked { request, rounds: 0 });
     }
 
@@ -32,10 +32,10 @@ impl Translation {
         if answer.is_error() {
             return cx.send_to_client(legacy_error(&asked.request, answer, &id));
         }
-        let Some(mut members) = Members::of_message(answer) else { return };
+        let (head, mut members) = (answer.head().clone().with_id(&id), answer.members());
         if !members.get("result").is_some_and(|raw| raw.starts_with('{')) {
             // Not for us to mend.
-            return cx.send_to_client(members.into_message_with_id(answer.head(), &id));
+            return cx.send_to_client(members.into_message(head));
         }
         let result = members.object("result");
         match result.text("resultType").as_deref() {
@@ -66,7 +66,7 @@ impl Translation {
             }
             _ => {}
         }
-        cx.send_to_client(members.into_message_with_id(answer.head(), &id));
+        cx.send_to_client(members.into_message(head));
     }
 
     /// What a server tells: about a request, or on a subscription.

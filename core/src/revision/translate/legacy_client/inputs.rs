@@ -155,9 +155,11 @@ fn question(id: &Id, request: Json<'_>) -> Option<Message> {
                 // Known only to the older revision, which insists on it.
                 params.add("elicitationId", id.as_json().to_owned());
             }
-            Some(reply::raw_request(id, &method, &params.to_json()))
+            Some(reply::request(id, &method, Some(&params.to_json())))
         }
-        Method::CreateMessage | Method::RootsList => Some(reply::raw_request(id, &method, params)),
+        Method::CreateMessage | Method::RootsList => {
+            Some(reply::request(id, &method, Some(params)))
+        }
         _ => None,
     }
 }

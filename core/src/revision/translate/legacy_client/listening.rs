@@ -124,7 +124,7 @@ impl Subscription {
         let mut params = Members::default();
         self.promise(&uris).write(params.object("notifications"));
         cx.introduction.fill(&mut params);
-        cx.send_to_server(reply::raw_request(&id, Method::Listen.name(), &params.to_json()));
+        cx.send_to_server(reply::request(&id, Method::Listen.name(), Some(&params.to_json())));
         self.taken = taken;
         self.opening = Some(ListenStream { id, uris, since: None });
     }

@@ -3,7 +3,7 @@
 use super::asks::{Asks, can_be_asked};
 use super::json_string;
 use super::session::LegacySession;
-use crate::message::{Id, Json, Members, Message, Method, edit, peek};
+use crate::message::{Id, Json, Message, Method, edit, peek};
 use crate::revision::translate::{CLIENT_CAPABILITIES, tasks};
 
 /// A request that the server was sent.
@@ -54,7 +54,7 @@ fn subject(call: &Message) -> Option<[Option<&str>; 3]> {
 impl LegacySession {
     /// `false`: it has to wait until the server has taken the log level.
     pub(super) fn call(&mut self, id: &Id, method: &Method, message: &Message) -> bool {
-        let mut request = Members::of_message(message).unwrap_or_default();
+        let mut request = message.members();
         let Some(asks) = Asks::take(&mut request, method.properties().may_ask_input) else {
             self.cx.refuse(id, "Invalid params: they are not an object");
             return true;
@@ -87,7 +87,7 @@ impl LegacySession {
             call.upstream_token = Some(upstream.clone());
         }
         self.waiting.open(id, Some(upstream.clone()));
-        self.cx.send_to_server(request.into_message_with_id(message.head(), &upstream));
+        self.cx.send_to_server(request.into_message(message.head().clone().with_id(&upstream)));
         self.calls.insert(upstream, call);
         true
     }

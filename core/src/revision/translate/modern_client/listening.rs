@@ -48,7 +48,7 @@ impl Listen {
         let mut params = Members::default();
         params.object("_meta").set(SUBSCRIPTION_ID, self.id.as_json());
         self.promise.write(params.object("notifications"));
-        reply::raw_notification(Method::Acknowledged.name(), &params.to_json())
+        reply::notification(Method::Acknowledged.name(), Some(&params.to_json()))
     }
 
     fn tell(&mut self, message: &Message, cx: &mut TranslatorContext) {
@@ -148,7 +148,7 @@ impl LegacySession {
             if is_left { Method::ResourcesUnsubscribe } else { Method::ResourcesSubscribe };
         let params = format!(r#"{{"uri":{}}}"#, json_string(&uri));
         self.listening.resources.insert(uri.clone(), standing);
-        self.ask(Own::Resource(uri), |id| reply::raw_request(id, method.name(), &params));
+        self.ask(Own::Resource(uri), |id| reply::request(id, method.name(), Some(&params)));
     }
 
     /// The server has answered that.

@@ -91,7 +91,7 @@ impl LegacySession {
 
     /// The server has opened a session.
     pub(super) fn opened(&mut self, answer: &Message) {
-        self.cx.send_to_server(reply::notification("notifications/initialized"));
+        self.cx.send_to_server(reply::notification("notifications/initialized", None));
         self.server = ServerDescription::of(answer, &["result", "serverInfo"]);
         (self.level, self.level_until) = (None, None);
     }
@@ -143,7 +143,7 @@ impl LegacySession {
             (self.level, self.level_until) = (Some(level.to_owned()), Some(until));
             let params = format!(r#"{{"level":{level}}}"#);
             self.ask(Own::LogLevel(until), |id| {
-                reply::raw_request(id, Method::SetLevel.name(), &params)
+                reply::request(id, Method::SetLevel.name(), Some(&params))
             });
         }
         true
@@ -193,5 +193,5 @@ fn initialize(id: &Id, request: &Message) -> Message {
     params.set("capabilities", tasks::without_tasks(capabilities));
     let info = meta(CLIENT_INFO).map(|info| info.as_str().to_owned());
     params.set("clientInfo", info.unwrap_or_else(|| unnamed.to_string()));
-    reply::raw_request(id, Method::Initialize.name(), &params.to_json())
+    reply::request(id, Method::Initialize.name(), Some(&params.to_json()))
 }
