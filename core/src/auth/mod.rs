@@ -3,7 +3,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
@@ -13,6 +13,7 @@ use tracing::debug;
 
 use crate::error::{Error, Kind};
 use crate::limits;
+use crate::lock::lock;
 use crate::secret::Scrubber;
 
 mod command;
@@ -339,7 +340,7 @@ impl Credentials {
     }
 
     fn hold<T>(&self, look: impl FnOnce(&mut TokenState) -> T) -> T {
-        look(&mut self.held.lock().unwrap_or_else(PoisonError::into_inner))
+        look(&mut lock(&self.held))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
 use bytes::{Buf, Bytes};
@@ -12,6 +12,7 @@ use hyper::body::Incoming;
 use tokio::sync::Notify;
 
 use super::host::Lease;
+use crate::lock::lock;
 
 /// What becomes of a request: whether it has begun to leave, since until then it cannot have reached
 /// the server, and whether anybody wants its answer.
@@ -75,11 +76,11 @@ impl Progress {
     /// The address of whoever has answered; `None` if a proxy stands in between.
     #[must_use]
     pub fn peer(&self) -> Option<IpAddr> {
-        *self.0.peer.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.0.peer)
     }
 
     pub(super) fn note_peer(&self, peer: Option<IpAddr>) {
-        *self.0.peer.lock().unwrap_or_else(PoisonError::into_inner) = peer;
+        *lock(&self.0.peer) = peer;
     }
 
     /// Holds it back for good, unless it has begun to leave already; then `false`.

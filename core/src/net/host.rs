@@ -1,6 +1,6 @@
 //! The connections to one host: those that are idle, and those that requests share.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use http::uri::{Authority, PathAndQuery};
 use http::{Request, Uri};
@@ -18,6 +18,7 @@ use super::proxy::Proxy;
 use super::request::HeaderCache;
 use super::tls::{HTTP_1_ONLY, HTTP_2_OR_1};
 use crate::limits;
+use crate::lock::lock;
 
 /// One host, and the connections to it.
 #[derive(Debug)]
@@ -134,7 +135,7 @@ impl Host {
     }
 
     fn lock(&self) -> MutexGuard<'_, HostState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// An idle connection, or a new one, or one that comes back before the new one is open.

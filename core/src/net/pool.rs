@@ -3,7 +3,7 @@
 //! The pool of hyper-util does the same for any number of hosts, protocols and waiting requests, and
 //! a call pays for that: a fifth of all its instructions. There is one host here as a rule.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use http::{Response, StatusCode, Uri};
 use tracing::debug;
@@ -17,6 +17,7 @@ use super::host::Host;
 use super::proxy_fault::{ProxyFault, Refused};
 use super::request::over_http2;
 use super::sleeps::Sleeps;
+use crate::lock::lock;
 
 /// Connections to any number of hosts.
 #[derive(Debug)]
@@ -80,7 +81,7 @@ impl Pool {
     /// nobody can tell from having been carried out.
     pub(super) fn host(&self, uri: &Uri) -> Arc<Host> {
         let sleeps = self.sleeps.count();
-        let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut hosts = lock(&self.hosts);
         if std::mem::replace(&mut hosts.after_sleeps, sleeps) != sleeps {
             debug!("the machine has slept: all connections are given up");
             for host in &mut hosts.list {

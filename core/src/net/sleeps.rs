@@ -1,9 +1,10 @@
 //! Notices that the machine has slept, by two clocks of which one stops meanwhile.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::limits;
+use crate::lock::lock;
 
 /// Counts sleeps. They are noticed when somebody asks: nothing wakes up for it.
 #[derive(Debug)]
@@ -28,7 +29,7 @@ impl Default for Sleeps {
 impl Sleeps {
     /// How many there were so far.
     pub(super) fn count(&self) -> u64 {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = lock(&self.0);
         let wall = SystemTime::now();
         let passed = wall.duration_since(last.wall);
         // One clock will do where so little has passed: every request comes by here.

@@ -3,7 +3,7 @@
 //! rustls calls it dangerous to bring a verifier of one's own, and all that does so is in this file.
 //! It is recorded only because errors do not say who issued the certificate that was refused.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::SystemTime;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -23,6 +23,7 @@ use tracing::warn;
 use super::bundle;
 use super::certificate::Certificate;
 use super::tls_options::{Roots, TlsOptions};
+use crate::lock::lock;
 
 /// Gives the configuration its verifier. Certificates that are refused are noted in `refused`.
 pub(super) fn with_trust(
@@ -76,12 +77,12 @@ pub(super) struct Peer {
 
 impl RejectedCertificate {
     fn note(&self, name: &ServerName<'_>, peer: Peer) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((name.to_owned(), peer));
+        *lock(&self.0) = Some((name.to_owned(), peer));
     }
 
     /// What the server of this name has shown when it was refused.
     pub(super) fn take(&self, name: &ServerName<'static>) -> Option<Peer> {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = lock(&self.0);
         last.take_if(|(noted, _)| noted == name).map(|(_, peer)| peer)
     }
 }

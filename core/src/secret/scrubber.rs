@@ -3,10 +3,11 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::automaton::{Automaton, Matches};
 use super::{Secret, forms, view};
+use crate::lock::lock;
 use crate::untrusted::Untrusted;
 
 /// Removes known secrets from texts that others wrote (a server may echo what it was sent). Clones
@@ -119,14 +120,14 @@ impl Scrubber {
     }
 
     fn change(&self, change: impl FnOnce(&mut Known) -> bool) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.known);
         if change(&mut known) {
             known.automaton = None;
         }
     }
 
     fn automaton(&self) -> Arc<Automaton> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.known);
         let made = known.automaton.take().unwrap_or_else(|| Arc::new(known.make()));
         known.automaton = Some(Arc::clone(&made));
         made

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
 use http::header::HOST;
@@ -29,6 +29,7 @@ use super::settings::Open;
 use super::words::login_error;
 use super::{Paste, pkce};
 use crate::error::Error;
+use crate::lock::lock;
 use crate::{limits, os};
 
 impl CallbackPort {
@@ -229,7 +230,7 @@ async fn accept_all(
 
 impl CallbackState {
     fn login(&self) -> MutexGuard<'_, LoginProgress> {
-        self.login.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.login)
     }
 
     fn serve(self: &Arc<Self>, stream: TcpStream) {

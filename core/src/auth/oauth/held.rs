@@ -1,7 +1,7 @@
 //! The login that is in use here: held in memory, and kept in step with the store, which other
 //! processes change as well.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tracing::debug;
 
@@ -10,6 +10,7 @@ use super::kept::StoredLogin;
 use super::store::Store;
 use super::web::Web;
 use crate::limits;
+use crate::lock::lock;
 
 /// A login in memory and in the store.
 pub(super) struct HeldLogin {
@@ -156,7 +157,7 @@ impl HeldLogin {
     }
 
     fn state<T>(&self, look: impl FnOnce(&mut HeldState) -> T) -> T {
-        look(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+        look(&mut lock(&self.state))
     }
 }
 

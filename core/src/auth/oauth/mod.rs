@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::fmt;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::sync::{Arc, Mutex, Once};
 use std::time::SystemTime;
 
 use http::header::AUTHORIZATION;
@@ -16,6 +16,7 @@ use url::Url;
 
 use crate::error::Error;
 use crate::limits;
+use crate::lock::lock;
 use crate::net;
 use crate::secret::shown;
 
@@ -349,7 +350,7 @@ impl OAuth {
     }
 
     fn state<T>(&self, look: impl FnOnce(&mut OAuthState) -> T) -> T {
-        look(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+        look(&mut lock(&self.state))
     }
 }
 

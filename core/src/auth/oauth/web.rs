@@ -1,6 +1,6 @@
 //! Asks authorization servers: short questions, within limits of time and size.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use bytes::{Bytes, BytesMut};
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
@@ -18,6 +18,7 @@ use super::survey::{FoundMetadata, TriedPlace};
 use super::words::login_error;
 use crate::error::{Error, Kind};
 use crate::limits;
+use crate::lock::lock;
 use crate::message::{Id, reply};
 use crate::net::{Addresses, Call, Content, Endpoint, HttpClient, Lane, Options, Progress};
 use crate::secret::shown;
@@ -69,7 +70,7 @@ impl Web {
 
     /// Where metadata was looked for since this was asked.
     pub(super) fn take_tried(&self) -> Vec<TriedPlace> {
-        std::mem::take(&mut *self.tried.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *lock(&self.tried))
     }
 
     /// How near the MCP server is, as far as that is known.
@@ -120,7 +121,7 @@ impl Web {
         };
         let tried = TriedPlace { url: shown(url), found };
         debug!("metadata at {}: {:?}", tried.url, tried.found);
-        self.tried.lock().unwrap_or_else(PoisonError::into_inner).push(tried);
+        lock(&self.tried).push(tried);
         read
     }
 

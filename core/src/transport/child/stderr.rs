@@ -2,13 +2,14 @@
 //! for the error when it ends.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::io::AsyncRead;
 use tracing::info;
 
 use super::OnStderr;
 use crate::limits;
+use crate::lock::lock;
 use crate::message::edit;
 use crate::secret::Scrubber;
 use crate::untrusted::Untrusted;
@@ -20,7 +21,7 @@ pub(super) struct LastLines(Arc<Mutex<VecDeque<String>>>);
 
 impl LastLines {
     fn add(&self, line: String) {
-        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = lock(&self.0);
         if lines.len() == limits::CHILD_STDERR_LINES {
             lines.pop_front();
         }
@@ -29,7 +30,7 @@ impl LastLines {
 
     /// All of them, as far as they fit into an error.
     pub(super) fn text(&self) -> Option<String> {
-        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let lines = lock(&self.0);
         let mut kept = VecDeque::new();
         let mut size = 0;
         for line in lines.iter().rev() {
