@@ -30,13 +30,13 @@ impl LoginRun<'_> {
         authority.metadata.check_pkce()?;
         let (port, identity) = self.introduce().await?;
         let redirect = port.redirect_uri();
-        let OAuthSettings { open, paste, .. } = &*oauth.settings;
+        let OAuthSettings { open, paste, .. } = &oauth.settings;
         let server = port.serve(shown(&oauth.server), open.clone(), paste.clone())?;
         let browser = browser.insert(server);
         let (mut callback, mut verifier) = self.consent(&identity, &redirect, browser).await?;
         if oauth.resource(authority).is_some() && callback.rejects_resource() {
             debug!("the provider does not want to know what the token is for: asked without it");
-            oauth.held.set_refuses_resource(true);
+            oauth.set_refuses_resource(true);
             (callback, verifier) = self.consent(&identity, &redirect, browser).await?;
         }
         let form = vec![
@@ -137,7 +137,7 @@ impl LoginRun<'_> {
     /// Who we are, and where the browser comes back to. A client that was registered keeps its port:
     /// many a provider compares redirect addresses to the letter.
     async fn introduce(&self) -> Result<(CallbackPort, ClientIdentity), Error> {
-        let OAuthSettings { callback_port: wanted, callback, .. } = &*self.oauth.settings;
+        let OAuthSettings { callback_port: wanted, callback, .. } = &self.oauth.settings;
         let fits = |identity: &ClientIdentity| {
             let is_wanted = |port: u16| wanted.as_ref().is_none_or(|wanted| wanted.contains(&port));
             let has_place = identity.place.as_ref().is_none_or(|place| place == callback);

@@ -46,7 +46,7 @@ impl LoginRun<'_> {
         let (status, answer) = TokenRequest { endpoint: &place, ..request }.ask(&form).await?;
         let issued = self.device_code(status, &answer);
         if issued.is_err() && is_unknown_client(&answer) {
-            self.oauth.held.forget_client_alone(&identity.id).await;
+            self.oauth.forget_client_alone(&identity.id).await;
         }
         let issued = issued?;
         let polling = self.poll(&request, &issued);

@@ -85,7 +85,7 @@ async fn try_login(
     challenge: Option<&Challenge>,
     lock: Lock,
 ) -> Result<bool, Failed> {
-    if oauth.store.probe().await? && oauth.held.look().await {
+    if oauth.store.probe().await? && oauth.look().await {
         return Ok(true);
     }
     let Some(run) = LoginRun::plan(oauth, challenge).await? else { return Ok(false) };
@@ -104,7 +104,7 @@ async fn try_login(
 impl<'a> LoginRun<'a> {
     /// Finds out all that a login needs but a person. `None`: the server knows of no logins.
     async fn plan(oauth: &'a OAuth, challenge: Option<&Challenge>) -> Result<Option<Self>, Error> {
-        let known = oauth.held.kept().await.issuer;
+        let known = oauth.kept().await.issuer;
         let Some(authority) = Authority::of(oauth, challenge, known.as_deref()).await? else {
             return Ok(None);
         };
@@ -178,7 +178,7 @@ impl<'a> LoginRun<'a> {
     }
 
     fn about(&self) -> About {
-        let OAuthSettings { given, profile, send_resource, .. } = &*self.oauth.settings;
+        let OAuthSettings { given, profile, send_resource, .. } = &self.oauth.settings;
         let resource = given.resource.as_deref().filter(|_| *send_resource).unwrap_or_default();
         About {
             server: shown(&self.oauth.server),
@@ -218,7 +218,7 @@ impl<'a> LoginRun<'a> {
             near: Some(oauth.web.near()),
             ..StoredLogin::default()
         };
-        oauth.held.keep_alone(login).await;
+        oauth.keep_alone(login).await;
     }
 
     async fn as_client(&self) -> Result<(ClientIdentity, Token), Error> {
@@ -270,7 +270,7 @@ impl<'a> LoginRun<'a> {
     /// Why there is no token. A client that the provider does not know any more is forgotten.
     pub(super) async fn refused(&self, identity: &ClientIdentity, refusal: TokenRefusal) -> Failed {
         if matches!(refusal, TokenRefusal::Client(_)) {
-            self.oauth.held.forget_client_alone(&identity.id).await;
+            self.oauth.forget_client_alone(&identity.id).await;
         }
         refusal.into()
     }

@@ -160,7 +160,7 @@ impl Authority {
         challenge: Option<&Challenge>,
         known: Option<&str>,
     ) -> Result<Option<Self>, Error> {
-        let OAuthSettings { given, grant, .. } = &*oauth.settings;
+        let OAuthSettings { given, grant, .. } = &oauth.settings;
         let found = match given.authority(*grant != Grant::ClientCredentials) {
             None => found_authority(oauth, challenge, known).await?,
             whole => whole,

@@ -62,7 +62,7 @@ impl TokenRequest<'_> {
 
     /// The same, with the answer as it is.
     pub(super) async fn ask(&self, form: &Form) -> Result<(StatusCode, Value), Error> {
-        let resource = self.resource.filter(|_| !self.oauth.held.refuses_resource());
+        let resource = self.resource.filter(|_| !self.oauth.refuses_resource());
         let (mut status, mut answer) = self.attempt(form, resource, coded).await?;
         if self.has_other_spelling() && answer["error"] == "invalid_client" {
             debug!("the provider does not know the client: asked with its secret as it is");
@@ -76,7 +76,7 @@ impl TokenRequest<'_> {
             debug!("the provider does not know the parameter resource: asked without it");
             (status, answer) = self.attempt(form, None, coded).await?;
             if status.is_success() {
-                self.oauth.held.set_refuses_resource(true);
+                self.oauth.set_refuses_resource(true);
             }
         }
         Ok((status, answer))

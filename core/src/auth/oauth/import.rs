@@ -73,19 +73,18 @@ impl OAuth {
             _ => None,
         };
         let holder = identity.as_ref().map(|i| Holder { id: i.id.clone(), proof: i.proof });
-        self.held
-            .keep_alone(StoredLogin {
-                issuer: authority.as_ref().map(|authority| authority.issuer.clone()),
-                identity: identity.filter(|i| !identity::is_configured(&self.settings, &i.id)),
-                holder,
-                token: Some(token),
-                token_endpoint: endpoint.cloned(),
-                revocation_endpoint: metadata.revocation_endpoint.clone(),
-                resource: authority.as_ref().and_then(|a| self.resource(a)).map(str::to_owned),
-                near: Some(self.web.near()),
-                ..StoredLogin::default()
-            })
-            .await;
+        self.keep_alone(StoredLogin {
+            issuer: authority.as_ref().map(|authority| authority.issuer.clone()),
+            identity: identity.filter(|i| !identity::is_configured(&self.settings, &i.id)),
+            holder,
+            token: Some(token),
+            token_endpoint: endpoint.cloned(),
+            revocation_endpoint: metadata.revocation_endpoint.clone(),
+            resource: authority.as_ref().and_then(|a| self.resource(a)).map(str::to_owned),
+            near: Some(self.web.near()),
+            ..StoredLogin::default()
+        })
+        .await;
         let account =
             self.account().await.ok_or_else(|| login_error("The tokens cannot be kept"))?;
         Ok(TakenOver { account, no_renewal })

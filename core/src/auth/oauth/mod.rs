@@ -101,10 +101,9 @@ use words::{login_error, refused};
 /// The tokens of one server.
 pub struct OAuth {
     server: Url,
-    settings: Arc<OAuthSettings>,
-    web: Arc<Web>,
+    settings: OAuthSettings,
+    web: Web,
     store: Store,
-    held: HeldLogin,
     state: Mutex<OAuthState>,
     /// Whoever has it renews the token, the others wait for what comes of that.
     renewing: tokio::sync::Mutex<()>,
@@ -125,6 +124,7 @@ impl fmt::Debug for OAuth {
 
 #[derive(Default)]
 struct OAuthState {
+    held: HeldLogin,
     /// When more scope was asked for.
     step_ups: Recent,
     /// When logins were begun.
@@ -156,13 +156,11 @@ impl OAuth {
     pub fn new(server: &Url, settings: OAuthSettings, options: net::Options) -> Self {
         let server = without_fragment(server);
         let store = Store::of(&server, &settings);
-        let web = Arc::new(Web::new(options, &server, &settings.given));
-        let settings = Arc::new(settings);
-        let held = HeldLogin::new(Arc::clone(&settings), Arc::clone(&web), store.clone());
+        let web = Web::new(options, &server, &settings.given);
         let (state, pending, no_id_token) =
             (Mutex::default(), watch::Sender::default(), Once::new());
         let (renewing, looking) = (tokio::sync::Mutex::default(), tokio::sync::Mutex::default());
-        Self { server, settings, web, store, held, state, renewing, looking, no_id_token, pending }
+        Self { server, settings, web, store, state, renewing, looking, no_id_token, pending }
     }
 
     /// Whether a login with these settings is kept in a file. Neither a network nor a keychain is
@@ -179,7 +177,7 @@ impl OAuth {
     }
 
     fn resource<'a>(&self, authority: &'a Authority) -> Option<&'a str> {
-        let is_told = self.settings.send_resource && !self.held.refuses_resource();
+        let is_told = self.settings.send_resource && !self.refuses_resource();
         authority.resource.as_deref().filter(|_| is_told)
     }
 
@@ -190,7 +188,7 @@ impl OAuth {
 
     /// The header to send now: none before there was a login.
     pub(super) async fn current(self: &Arc<Self>) -> HeaderMap {
-        let kept = self.held.kept().await;
+        let kept = self.kept().await;
         let can_be_renewed = |token: &&Token| token.refresh.is_some() || !self.asks_a_person();
         let renewable = kept.token.as_ref().filter(can_be_renewed);
         match renewable.map(|token| self.age(token)) {
@@ -207,7 +205,7 @@ impl OAuth {
 
     /// What there is, however old.
     pub(super) async fn header(&self) -> HeaderMap {
-        let (bearer, kept) = (self.settings.bearer, self.held.kept().await);
+        let (bearer, kept) = (self.settings.bearer, self.kept().await);
         let Some(token) = &kept.token else { return HeaderMap::new() };
         if bearer == Bearer::IdToken && token.id.is_none() {
             self.no_id_token.call_once(|| {
@@ -235,11 +233,11 @@ impl OAuth {
         if status == StatusCode::FORBIDDEN && !is_step_up {
             return Ok(Renewal::Futile);
         }
-        let before = self.held.kept().await;
+        let before = self.kept().await;
         let cause = if is_step_up { Cause::Scope } else { Cause::Refusal };
         let renewal = self.renew(&before, cause).await?;
         if let Some(challenge) = challenge.filter(|_| is_step_up && renewal != Renewal::Done) {
-            let granted = self.held.kept().await.token.and_then(|token| token.scope);
+            let granted = self.kept().await.token.and_then(|token| token.scope);
             let configured = self.settings.scope.as_deref();
             if !Scopes::can_grow(configured, granted.as_deref(), challenge) {
                 debug!("the server wants more scope, and a login would bring none");
@@ -256,7 +254,7 @@ impl OAuth {
         challenge: Option<&Challenge>,
         renews_in_vain: bool,
     ) -> Result<(), Error> {
-        let before = self.held.kept().await;
+        let before = self.kept().await;
         let is_step_up = challenge.is_some_and(Challenge::wants_more_scope);
         let cause = match (renews_in_vain, is_step_up) {
             (true, _) => Cause::RefreshedTokenRejected,
@@ -325,11 +323,6 @@ impl OAuth {
         let text = format!("{}{comma} to {}", note.prompt, note.parties);
         self.pending.send_replace(Some(text));
         PendingGuard(&self.pending)
-    }
-
-    /// Looks for what another process may have stored.
-    pub(super) async fn look(&self) {
-        self.held.look().await;
     }
 
     fn has_tried_enough(&self) -> bool {

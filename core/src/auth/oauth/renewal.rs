@@ -78,7 +78,7 @@ impl OAuth {
         patience: Duration,
     ) -> Result<Renewal, Error> {
         let _turn = self.renewing.lock().await;
-        if is_renewed(before, &self.held.kept().await, cause) {
+        if is_renewed(before, &self.kept().await, cause) {
             return Ok(Renewal::Done);
         }
         let Some(_lock) = self.store.lock(patience).await else {
@@ -91,8 +91,8 @@ impl OAuth {
 
     /// The same for whoever has the lock.
     async fn renew_locked(&self, before: &StoredLogin, cause: Cause) -> Result<Renewal, Error> {
-        self.held.look().await;
-        let kept = self.held.kept().await;
+        self.look().await;
+        let kept = self.kept().await;
         let is_young = || kept.token.as_ref().is_some_and(|token| self.age(token) != Age::Old);
         if is_renewed(before, &kept, cause) && is_young() {
             debug!("another process has a new token");
@@ -128,7 +128,7 @@ impl OAuth {
         }
         let oauth = Arc::clone(self);
         tokio::spawn(async move {
-            match oauth.renew(&oauth.held.kept().await, Cause::Age).await {
+            match oauth.renew(&oauth.kept().await, Cause::Age).await {
                 Ok(renewal) => debug!(?renewal, "the token nears its end"),
                 Err(error) => debug!("the token nears its end, and is not refreshed: {error}"),
             }
@@ -138,7 +138,7 @@ impl OAuth {
     /// Uses the refresh token, or what the client proves itself with where that is all that a login
     /// takes.
     async fn refresh(&self, cause: Cause) -> Result<Renewal, Error> {
-        let kept = self.held.kept().await;
+        let kept = self.kept().await;
         let identity = identity::of_token(&self.settings, &kept);
         let (Some(identity), Some(token), Some(endpoint)) =
             (identity, &kept.token, &kept.token_endpoint)
@@ -161,19 +161,19 @@ impl OAuth {
             Ok(renewed) => {
                 traffic::token_refreshed(&self.server);
                 let token = Some(renewed.or_refresh_of(token));
-                self.held.keep(StoredLogin { token, is_renewal: true, ..kept }).await;
+                self.keep(StoredLogin { token, is_renewal: true, ..kept }).await;
                 return Ok(Renewal::Done);
             }
             Err(TokenRefusal::Grant(error)) => {
                 debug!("the refresh token is no good any more: {error}");
-                self.held.keep(StoredLogin { token: usable(token, cause), ..kept }).await;
+                self.keep(StoredLogin { token: usable(token, cause), ..kept }).await;
             }
             Err(TokenRefusal::Client(error)) => {
                 debug!("the client is not known any more: {error}");
                 let token = usable(token, cause);
                 // The next login begins with another registration.
                 let identity = kept.identity.filter(|registered| registered.id != identity.id);
-                self.held.keep(StoredLogin { token, identity, ..kept }).await;
+                self.keep(StoredLogin { token, identity, ..kept }).await;
             }
             Err(TokenRefusal::Other(error)) => debug!("the token is not renewed: {error}"),
             Err(TokenRefusal::Unanswered(error)) => return Err(error),
@@ -199,7 +199,7 @@ impl OAuth {
         &self,
         challenge: Option<&Challenge>,
     ) -> bool {
-        if !self.held.kept().await.is_renewal {
+        if !self.kept().await.is_renewal {
             return false;
         }
         let _turn = self.looking.lock().await;
@@ -208,7 +208,7 @@ impl OAuth {
         {
             return verdict;
         }
-        let known = self.held.kept().await.issuer;
+        let known = self.kept().await.issuer;
         let found = Authority::of(self, challenge, known.as_deref()).await.ok().flatten();
         let has_moved =
             found.as_ref().is_some_and(|found| known.is_some_and(|k| k != found.issuer));
