@@ -203,13 +203,11 @@ impl<'a> LoginRun<'a> {
     async fn keep(&self, identity: ClientIdentity, token: Token) {
         self.note_done();
         let Self { oauth, plan: Plan { authority, token_endpoint, .. } } = self;
-        // It was checked before anybody was asked.
-        let kept = oauth.kept_for(authority).await.unwrap_or_default();
         let holder = Some(Holder { id: identity.id.clone(), proof: identity.proof });
         let is_configured = identity::is_configured(&oauth.settings, &identity.id);
         let login = StoredLogin {
             issuer: Some(authority.issuer.clone()),
-            identity: if is_configured { kept.identity } else { Some(identity) },
+            identity: Some(identity).filter(|_| !is_configured),
             holder,
             token: Some(token),
             token_endpoint: Some(token_endpoint.to_string()),
