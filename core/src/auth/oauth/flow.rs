@@ -10,7 +10,6 @@ use super::challenge::Challenge;
 use super::command_line::{login_command, logout_command};
 use super::grant::{TokenRefusal, TokenRequest};
 use super::identity::{self, ClientIdentity, Only, Purpose};
-use super::kept::{Holder, StoredLogin};
 use super::pages::About;
 use super::pause::{Failed, How};
 use super::scope::Scopes;
@@ -202,21 +201,9 @@ impl<'a> LoginRun<'a> {
     /// Keeps what the login has brought.
     async fn keep(&self, identity: ClientIdentity, token: Token) {
         self.note_done();
-        let Self { oauth, plan: Plan { authority, token_endpoint, .. } } = self;
-        let holder = Some(Holder { id: identity.id.clone(), proof: identity.proof });
-        let is_configured = identity::is_configured(&oauth.settings, &identity.id);
-        let login = StoredLogin {
-            issuer: Some(authority.issuer.clone()),
-            identity: Some(identity).filter(|_| !is_configured),
-            holder,
-            token: Some(token),
-            token_endpoint: Some(token_endpoint.to_string()),
-            revocation_endpoint: authority.metadata.revocation_endpoint.clone(),
-            resource: oauth.resource(authority).map(str::to_owned),
-            near: Some(oauth.web.near()),
-            ..StoredLogin::default()
-        };
-        oauth.keep_alone(login).await;
+        let Plan { authority, token_endpoint, .. } = &self.plan;
+        let endpoint = Some(token_endpoint.to_string());
+        self.oauth.keep_login(Some(authority), Some(identity), token, endpoint).await;
     }
 
     async fn as_client(&self) -> Result<(ClientIdentity, Token), Error> {

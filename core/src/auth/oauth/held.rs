@@ -4,7 +4,10 @@
 use tracing::debug;
 
 use super::OAuth;
-use super::kept::StoredLogin;
+use super::authority::Authority;
+use super::identity::{self, ClientIdentity};
+use super::kept::{Holder, StoredLogin};
+use super::token::Token;
 use crate::limits;
 
 /// A login in memory.
@@ -103,10 +106,31 @@ impl OAuth {
         self.held(|held| held.is_stored = is_stored);
     }
 
-    /// The same for what a login has brought: others may be renewing what it replaces.
-    pub(super) async fn keep_alone(&self, kept: StoredLogin) {
+    /// Keeps `token`, which `client` got from `authority` by a login, as far as they are known. Others
+    /// may be renewing what it replaces.
+    pub(super) async fn keep_login(
+        &self,
+        authority: Option<&Authority>,
+        client: Option<ClientIdentity>,
+        token: Token,
+        token_endpoint: Option<String>,
+    ) {
+        let holder = client.as_ref().map(|c| Holder { id: c.id.clone(), proof: c.proof });
+        let is_registered =
+            |client: &ClientIdentity| !identity::is_configured(&self.settings, &client.id);
+        let login = StoredLogin {
+            issuer: authority.map(|authority| authority.issuer.clone()),
+            identity: client.filter(is_registered),
+            holder,
+            token: Some(token),
+            token_endpoint,
+            revocation_endpoint: authority.and_then(|a| a.metadata.revocation_endpoint.clone()),
+            resource: authority.and_then(|a| self.resource(a)).map(str::to_owned),
+            near: Some(self.web.near()),
+            ..StoredLogin::default()
+        };
         let _lock = self.store.lock(limits::LOGIN_QUESTION).await;
-        self.keep(kept).await;
+        self.keep(login).await;
     }
 
     /// The store has nothing any more.
