@@ -25,7 +25,7 @@ pub use command::{CredentialCommand, Prints};
 pub use file::read_token_file;
 pub use grant::bare as bare_token;
 use oauth::challenge::Challenge;
-use oauth::{OAuth, Renewal};
+use oauth::{Cause, OAuth, Renewal};
 
 /// Where credentials come from.
 #[derive(Clone, Debug)]
@@ -209,7 +209,7 @@ impl Credentials {
         match remedy {
             Renewal::Done => Ok(self.unless_same(self.take(oauth.header().await), refused)),
             Renewal::Impossible | Renewal::Held if may_log_in => {
-                self.log_in(oauth, refused, challenge, false).await
+                self.log_in(oauth, refused, Cause::of(challenge.as_ref()), challenge).await
             }
             _ => Ok(None),
         }
@@ -234,7 +234,8 @@ impl Credentials {
         }
         let challenge = Challenge::of(said);
         if oauth.refresh_was_rejected(challenge.as_ref()).await {
-            return self.log_in(oauth, refused, challenge, true).await;
+            let cause = Cause::RefreshedTokenRejected;
+            return self.log_in(oauth, refused, cause, challenge).await;
         }
         Ok(self.newer_than(refused).await)
     }
@@ -245,8 +246,8 @@ impl Credentials {
         &self,
         oauth: &Arc<OAuth>,
         refused: &Granted,
+        cause: Cause,
         challenge: Option<Challenge>,
-        refresh_was_rejected: bool,
     ) -> Result<Option<Granted>, Error> {
         let permit = Arc::clone(&self.logging_in).acquire_owned().await;
         if let Some(newer) = self.newer_than(refused).await {
@@ -255,7 +256,7 @@ impl Credentials {
         let task = tokio::spawn({
             let oauth = Arc::clone(oauth);
             async move {
-                let outcome = oauth.log_in_after(challenge.as_ref(), refresh_was_rejected).await;
+                let outcome = oauth.log_in_after(cause, challenge.as_ref()).await;
                 drop(permit);
                 outcome
             }

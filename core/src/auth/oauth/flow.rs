@@ -12,6 +12,7 @@ use super::grant::{TokenRefusal, TokenRequest};
 use super::identity::{self, ClientIdentity, Only, Purpose};
 use super::pages::About;
 use super::pause::{Failed, How};
+use super::renewal::Cause;
 use super::scope::Scopes;
 use super::store_lock::Lock;
 use super::token::Token;
@@ -63,6 +64,9 @@ pub(super) async fn log_in(
     oauth.state(|state| {
         if oauth.asks_a_person() {
             state.logins.note(Instant::now());
+        }
+        if Cause::of(challenge) == Cause::Scope {
+            state.step_ups.note(Instant::now());
         }
         state.last_failure = Some((Instant::now(), Err(given_up)));
     });

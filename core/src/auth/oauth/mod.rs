@@ -86,8 +86,7 @@ pub use paste::Paste;
 pub use process::login_process;
 pub use prompt::{Parties, Prompt};
 use recent::Recent;
-use renewal::Cause;
-pub(super) use renewal::Renewal;
+pub(super) use renewal::{Cause, Renewal};
 use scope::Scopes;
 pub use settings::{Grant, LoginCommand, OAuthSettings, Open, Show, TokenStore};
 use store::Store;
@@ -229,14 +228,15 @@ impl OAuth {
         status: StatusCode,
         challenge: Option<&Challenge>,
     ) -> Result<Renewal, Error> {
-        let is_step_up = challenge.is_some_and(Challenge::wants_more_scope);
-        if status == StatusCode::FORBIDDEN && !is_step_up {
+        let cause = Cause::of(challenge);
+        if status == StatusCode::FORBIDDEN && cause != Cause::Scope {
             return Ok(Renewal::Futile);
         }
-        let before = self.kept().await;
-        let cause = if is_step_up { Cause::Scope } else { Cause::Refusal };
-        let renewal = self.renew(&before, cause).await?;
-        if let Some(challenge) = challenge.filter(|_| is_step_up && renewal != Renewal::Done) {
+        let renewal = self.renew(&self.kept().await, cause).await?;
+        if let Some(challenge) = challenge
+            && cause == Cause::Scope
+            && renewal != Renewal::Done
+        {
             let granted = self.kept().await.token.and_then(|token| token.scope);
             let configured = self.settings.scope.as_deref();
             if !Scopes::can_grow(configured, granted.as_deref(), challenge) {
@@ -251,16 +251,10 @@ impl OAuth {
     /// were enough logins.
     pub(super) async fn log_in_after(
         &self,
+        cause: Cause,
         challenge: Option<&Challenge>,
-        renews_in_vain: bool,
     ) -> Result<(), Error> {
         let before = self.kept().await;
-        let is_step_up = challenge.is_some_and(Challenge::wants_more_scope);
-        let cause = match (renews_in_vain, is_step_up) {
-            (true, _) => Cause::RefreshedTokenRejected,
-            (false, true) => Cause::Scope,
-            (false, false) => Cause::Refusal,
-        };
         let (lock, failed) = self.lock_for_login(Some(Opener::Program)).await?;
         match self.renew_alone(&before, cause, limits::LOGIN_QUESTION).await? {
             Renewal::Done => return Ok(()),
@@ -270,9 +264,7 @@ impl OAuth {
         if let Some(error) = failed {
             return Err(error);
         }
-        let is_enough =
-            if is_step_up { self.has_stepped_up_enough() } else { self.has_tried_enough() };
-        if is_enough {
+        if self.has_tried_enough(cause) {
             debug!("the server refuses what logins bring: no other is begun");
             return Ok(());
         }
@@ -325,20 +317,11 @@ impl OAuth {
         PendingGuard(&self.pending)
     }
 
-    fn has_tried_enough(&self) -> bool {
-        let (most, window) = (limits::LOGINS_IN_A_ROW, limits::LOGIN_PAUSE);
-        self.state(|state| state.logins.is_enough(most, window, Instant::now()))
-    }
-
-    /// Notes another one if there were not too many.
-    fn has_stepped_up_enough(&self) -> bool {
-        let (most, window, now) = (limits::STEP_UPS, limits::STEP_UP_WINDOW, Instant::now());
-        self.state(|state| {
-            let is_enough = state.step_ups.is_enough(most, window, now);
-            if !is_enough {
-                state.step_ups.note(now);
-            }
-            is_enough
+    fn has_tried_enough(&self, cause: Cause) -> bool {
+        let now = Instant::now();
+        self.state(|state| match cause {
+            Cause::Scope => state.step_ups.is_enough(limits::STEP_UPS, limits::STEP_UP_WINDOW, now),
+            _ => state.logins.is_enough(limits::LOGINS_IN_A_ROW, limits::LOGIN_PAUSE, now),
         })
     }
 
@@ -419,12 +402,12 @@ mod tests {
         let again = flow::log_in(&oauth, None, lock().await);
         let again = timeout(Duration::from_secs(1), again).await.expect("at once");
         assert!(again.unwrap_err().message.contains("given up"));
-        assert!(!oauth.has_tried_enough(), "one was begun");
+        assert!(!oauth.has_tried_enough(Cause::Refusal), "one was begun");
         oauth.state(|state| state.last_failure = None);
         let begun =
             timeout(Duration::from_millis(50), flow::log_in(&oauth, None, lock().await)).await;
         assert!(begun.is_err());
-        assert!(oauth.has_tried_enough(), "and another");
+        assert!(oauth.has_tried_enough(Cause::Refusal), "and another");
     }
 
     #[tokio::test]

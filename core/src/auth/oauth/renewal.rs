@@ -21,7 +21,7 @@ use crate::traffic;
 
 /// Why another token is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cause {
+pub(in crate::auth) enum Cause {
     /// It is near its end.
     Age,
     /// The server does not take it.
@@ -30,6 +30,16 @@ pub(super) enum Cause {
     Scope,
     /// The server does not take what renewals bring, either.
     RefreshedTokenRejected,
+}
+
+impl Cause {
+    /// Why a server has refused a token, by what it said.
+    pub(in crate::auth) fn of(challenge: Option<&Challenge>) -> Self {
+        match challenge.is_some_and(Challenge::wants_more_scope) {
+            true => Self::Scope,
+            false => Self::Refusal,
+        }
+    }
 }
 
 /// What became of a renewal.
