@@ -17,6 +17,7 @@ use crate::auth::{CredentialCommand, Credentials, Prints, Source, bare_token, re
 use crate::environment::Environment;
 use crate::limits;
 use crate::secret::{Scrubber, Secret};
+use crate::wire::header;
 
 /// Tokens that need not stand on the command line.
 #[derive(Args)]
@@ -135,10 +136,8 @@ fn bearer(name: &str, value: Option<String>) -> Result<HeaderValue, Usage> {
     if token.is_empty() {
         return Err(wrong("is empty"));
     }
-    let mut value = HeaderValue::from_str(&format!("Bearer {token}"))
-        .map_err(|_| wrong("holds characters that no header can carry"))?;
-    value.set_sensitive(true);
-    Ok(value)
+    header::secret(&format!("Bearer {token}"))
+        .map_err(|_| wrong("holds characters that no header can carry"))
 }
 
 fn source(
