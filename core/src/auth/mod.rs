@@ -76,8 +76,8 @@ struct TokenState {
     failure: Option<Error>,
 }
 
-/// The headers that were granted.
-#[derive(Clone)]
+/// The headers that were granted. All of them are marked as sensitive, so that none is shown.
+#[derive(Clone, Debug)]
 pub struct Granted {
     headers: Arc<HeaderMap>,
 }
@@ -85,12 +85,6 @@ pub struct Granted {
 impl fmt::Debug for Credentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Credentials").field("source", &self.source).finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for Granted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Granted([secret])")
     }
 }
 
@@ -166,13 +160,6 @@ impl Credentials {
         self.oauth().map(|oauth| oauth.pending.subscribe())
     }
 
-    /// Waits for the end of a renewal that is under way, for a while: what it brings must be kept.
-    pub async fn settle(&self) {
-        if let Some(oauth) = self.oauth() {
-            oauth.settle().await;
-        }
-    }
-
     /// The server refused `refused`, and said so: others, if there are any to be had.
     ///
     /// # Errors
@@ -194,7 +181,8 @@ impl Credentials {
         if let Some(newer) = self.newer_than(refused).await {
             return Ok(Some(newer));
         }
-        if self.is_fruitless() {
+        let fruitless_until = self.hold(|held| held.fruitless_until);
+        if fruitless_until.is_some_and(|until| until > Instant::now()) {
             return Ok(None);
         }
         self.failure_since(arrived)?;
@@ -306,10 +294,6 @@ impl Credentials {
             held.failure = outcome.as_ref().err().cloned();
         });
         outcome
-    }
-
-    fn is_fruitless(&self) -> bool {
-        self.hold(|held| held.fruitless_until.is_some_and(|until| until > Instant::now()))
     }
 
     /// Asks the source; whoever calls has the permit.

@@ -73,8 +73,7 @@ impl LoginRun<'_> {
         };
         // The note first: whoever sees the page may look for it.
         let noted = store.note_page(&note).await;
-        (settings.show)(&note.prompt, &note.parties);
-        let _pending = self.oauth.pending_at(&note);
+        let _pending = self.oauth.show(&note);
         tokio::select! {
             outcome = coming => outcome,
             () = noted.withdrawn() => Err(Failed::unfinished(login_error(format!(

@@ -303,13 +303,14 @@ impl OAuth {
         if let (Some(opener), Some(again)) = (opener, note.again.clone()) {
             tokio::spawn(async move { callback_server::open_again(&again, opener).await });
         }
-        (self.settings.show)(&note.prompt, &note.parties);
-        let pending = self.pending_at(&note);
+        let pending = self.show(&note);
         Some((note.id, pending))
     }
 
-    /// Tells whoever listens that a login waits for a person, until the result is dropped.
-    fn pending_at(&self, note: &PageNote) -> PendingGuard<'_> {
+    /// Tells a person where to log in, and whoever listens that this is waited for, until the result
+    /// is dropped.
+    fn show(&self, note: &PageNote) -> PendingGuard<'_> {
+        (self.settings.show)(&note.prompt, &note.parties);
         // Behind "open".
         let comma = if matches!(note.prompt, Prompt::Device { .. }) { "," } else { "" };
         let text = format!("{}{comma} to {}", note.prompt, note.parties);

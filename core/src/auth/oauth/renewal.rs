@@ -73,8 +73,8 @@ impl OAuth {
         task.await.unwrap_or_else(|error| Err(login_error("The renewal broke off").because(error)))
     }
 
-    /// Waits for the end of a renewal that is under way, for a while.
-    pub(in crate::auth) async fn settle(&self) {
+    /// Waits for the end of a renewal that is under way, for a while: what it brings must be kept.
+    pub(crate) async fn settle(&self) {
         if timeout(limits::RENEWAL_CLOSE, self.renewing.lock()).await.is_err() {
             debug!("a renewal has not come to its end in time");
         }
@@ -96,11 +96,6 @@ impl OAuth {
             self.state(|state| state.lock_held = Some(Instant::now()));
             return Ok(Renewal::Held);
         };
-        self.renew_locked(before, cause).await
-    }
-
-    /// The same for whoever has the lock.
-    async fn renew_locked(&self, before: &StoredLogin, cause: Cause) -> Result<Renewal, Error> {
         self.look().await;
         let kept = self.kept().await;
         let is_young = || kept.token.as_ref().is_some_and(|token| self.age(token) != Age::Old);
@@ -116,9 +111,8 @@ impl OAuth {
             return outcome;
         }
         let outcome = self.refresh(cause).await;
-        let is_done = matches!(outcome, Ok(Renewal::Done));
-        let noted = (!is_done).then(|| (Instant::now(), outcome.clone()));
-        self.state(|state| state.unrenewed = noted);
+        let failed = !matches!(outcome, Ok(Renewal::Done));
+        self.state(|state| state.unrenewed = failed.then(|| (Instant::now(), outcome.clone())));
         outcome
     }
 

@@ -165,8 +165,9 @@ impl HttpLink {
             let session = streamable.end();
             delete_session(&self.io.context, &session, limit).await;
         }
-        if let Some(credentials) = &self.io.context.settings.credentials {
-            credentials.settle().await;
+        let credentials = self.io.context.settings.credentials.as_ref();
+        if let Some(oauth) = credentials.and_then(|credentials| credentials.oauth()) {
+            oauth.settle().await;
         }
     }
 }
