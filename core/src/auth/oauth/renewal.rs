@@ -5,7 +5,6 @@ use std::time::{Duration, SystemTime};
 
 use tokio::time::{Instant, timeout};
 use tracing::{debug, warn};
-use url::Url;
 
 use super::authority::Authority;
 use super::challenge::Challenge;
@@ -14,7 +13,7 @@ use super::grant::{TokenRefusal, TokenRequest};
 use super::kept::StoredLogin;
 use super::token::{Age, Token};
 use super::words::login_error;
-use super::{OAuth, address, identity};
+use super::{OAuth, identity};
 use crate::error::Error;
 use crate::limits;
 use crate::traffic;
@@ -154,7 +153,10 @@ impl OAuth {
             _ if !self.asks_a_person() => Some(client_form(&self.settings, scope)),
             refresh => refresh.as_ref().map(refresh_form),
         };
-        let (Some(form), Some(endpoint)) = (form, self.stored_endpoint(endpoint)) else {
+        // As one that is found is checked: the store may say anything by now.
+        let endpoint = self.settings.given.checked(endpoint, "tokens", &self.server);
+        let endpoint = endpoint.inspect_err(|error| warn!("the token is not renewed: {error}"));
+        let (Some(form), Ok(endpoint)) = (form, endpoint) else {
             return Ok(Renewal::Impossible);
         };
         let issuer = kept.issuer.clone().unwrap_or_default();
@@ -183,18 +185,6 @@ impl OAuth {
             Err(TokenRefusal::Unanswered(error)) => return Err(error),
         }
         Ok(Renewal::Impossible)
-    }
-
-    /// Checks a token endpoint that was stored as one that is found is checked, unless it is the one
-    /// that the user gives.
-    fn stored_endpoint(&self, stored: &str) -> Option<Url> {
-        let given = self.settings.given.token_url.as_ref();
-        if let Some(given) = given.filter(|given| given.as_str() == stored) {
-            return Some(given.clone());
-        }
-        address::checked(stored, "tokens", &self.server)
-            .inspect_err(|error| warn!("the token is not renewed: {error}"))
-            .ok()
     }
 
     /// The server has refused what a renewal brought. Whether a login may bring something else: it
