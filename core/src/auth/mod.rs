@@ -334,6 +334,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::environment::Environment;
 
     fn of_file(path: &Path) -> Credentials {
         let source = Source::File(path.to_owned());
@@ -342,7 +343,8 @@ mod tests {
 
     fn of_command(words: &[&str], ttl: u64) -> Credentials {
         let words = words.iter().map(|word| (*word).to_owned()).collect();
-        let command = CredentialCommand::new(words, Prints::Token).expect("a command");
+        let command = CredentialCommand::new(words, Prints::Token, Environment::default())
+            .expect("a command");
         let ttl = Duration::from_secs(ttl);
         Credentials::new(Source::Command(command), ttl, Scrubber::default())
     }

@@ -143,7 +143,7 @@ fn bearer(name: &str, value: Option<String>) -> Result<HeaderValue, Usage> {
 fn source(
     typed: &Flags,
     path: Option<&str>,
-    environment: impl FnOnce() -> Environment,
+    environment: impl Fn() -> Environment,
 ) -> Result<Option<Source>, Usage> {
     if let Some(file) = &typed.bearer_file {
         read_token_file(file).map_err(|error| {
@@ -159,8 +159,9 @@ fn source(
     for (text, prints, flag) in commands {
         if let Some(text) = text {
             let words = words(text, typed.credential_shell);
-            let command =
-                words.and_then(|words| CredentialCommand::new(words, prints)).ok_or_else(|| {
+            let command = words
+                .and_then(|words| CredentialCommand::new(words, prints, environment()))
+                .ok_or_else(|| {
                     Usage::new(format!(
                         "{flag}: there is no command in it, or a quote is not closed"
                     ))
@@ -169,7 +170,7 @@ fn source(
                 let name = command.program();
                 return Err(Usage::new(format!("{flag}: there is no program '{name}' to be run")));
             }
-            return Ok(Some(Source::Command(command.environment(environment()))));
+            return Ok(Some(Source::Command(command)));
         }
     }
     Ok(None)
