@@ -189,7 +189,7 @@ impl LoginJob {
         let settings = OAuthSettings {
             client_secret: job.client_secret,
             private_key: key.transpose().ok()?,
-            show,
+            show: Some(show),
             open: Some(open),
             ..job.settings
         };
