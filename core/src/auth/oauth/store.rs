@@ -29,7 +29,7 @@ use crate::private_file;
 use crate::secret::shown;
 
 /// The files of one server and profile.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct Store {
     /// `None`: nothing is kept. Its lock is used wherever the tokens are.
     places: Option<Places>,
