@@ -188,18 +188,25 @@ impl Credentials {
         self.failure_since(arrived)?;
         let Source::OAuth(oauth) = &self.source else {
             let granted = self.ask().await?;
-            return Ok(self.unless_same(granted, refused));
+            if granted.headers != refused.headers {
+                return Ok(Some(granted));
+            }
+            debug!("the source of credentials has no other than those that were refused");
+            if matches!(self.source, Source::Command(_)) {
+                let until = Instant::now() + limits::FRUITLESS_PAUSE;
+                self.hold(|held| held.fruitless_until = Some(until));
+            }
+            return Ok(None);
         };
         let challenge = Challenge::of(said);
-        let remedy = self.noted(oauth.remedy(status, challenge.as_ref()).await)?;
+        let remedy = oauth.remedy(status, challenge.as_ref()).await?;
         drop(permit);
         let may_log_in = login == Login::Allowed || !oauth.asks_a_person();
         match remedy {
-            Renewal::Done => Ok(self.unless_same(self.take(oauth.header().await), refused)),
             Renewal::Impossible | Renewal::Held if may_log_in => {
                 self.log_in(oauth, refused, Cause::of(challenge.as_ref()), challenge).await
             }
-            _ => Ok(None),
+            _ => Ok(self.newer_than(refused).await),
         }
     }
 
@@ -252,18 +259,7 @@ impl Credentials {
         task.await.unwrap_or_else(|error| {
             Err(Error::new(Kind::Login, "The login broke off").because(error).not_delivered())
         })?;
-        Ok(self.unless_same(self.take(oauth.header().await), refused))
-    }
-
-    fn unless_same(&self, granted: Granted, refused: &Granted) -> Option<Granted> {
-        if granted.headers != refused.headers {
-            return Some(granted);
-        }
-        debug!("the source of credentials has no other than those that were refused");
-        if matches!(self.source, Source::Command(_)) {
-            self.hold(|held| held.fruitless_until = Some(Instant::now() + limits::FRUITLESS_PAUSE));
-        }
-        None
+        Ok(self.newer_than(refused).await)
     }
 
     fn good(&self) -> Option<Granted> {
@@ -287,15 +283,6 @@ impl Credentials {
         failure.map_or(Ok(()), Err)
     }
 
-    /// Notes how a question to the source ended.
-    fn noted<T>(&self, outcome: Result<T, Error>) -> Result<T, Error> {
-        self.hold(|held| {
-            held.asked += 1;
-            held.failure = outcome.as_ref().err().cloned();
-        });
-        outcome
-    }
-
     /// Asks the source; whoever calls has the permit.
     async fn ask(&self) -> Result<Granted, Error> {
         let asked = match &self.source {
@@ -303,7 +290,12 @@ impl Credentials {
             Source::Command(command) => command.run(&self.scrubber).await,
             Source::OAuth(oauth) => Ok(oauth.current().await),
         };
-        let headers = match (self.noted(asked), self.hold(|held| held.granted.clone())) {
+        let old = self.hold(|held| {
+            held.asked += 1;
+            held.failure = asked.as_ref().err().cloned();
+            held.granted.clone()
+        });
+        let headers = match (asked, old) {
             (Ok(headers), _) => headers,
             // In the middle of a rotation the file may be missing for a moment.
             (Err(error), Some(old)) if matches!(self.source, Source::File(_)) => {
