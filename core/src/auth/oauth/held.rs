@@ -148,20 +148,13 @@ impl OAuth {
         }
     }
 
-    /// What is stored, but for a token that was given to another client than the one that is
-    /// configured, and for all that another authorization server has given out than the one that the
+    /// What is stored, but for what another authorization server has given out than the one that the
     /// user has named.
     fn without_others(&self, stored: StoredLogin) -> StoredLogin {
-        if !self.settings.given.allows(stored.issuer.as_deref()) {
-            return StoredLogin { near: stored.near, ..StoredLogin::default() };
+        match self.settings.given.allows(stored.issuer.as_deref()) {
+            true => stored,
+            false => StoredLogin { near: stored.near, ..StoredLogin::default() },
         }
-        let holder = stored.holder.as_ref().map(|holder| &holder.id);
-        let holder = holder.or_else(|| stored.identity.as_ref().map(|identity| &identity.id));
-        let is_ours = match (&self.settings.client_id, holder) {
-            (Some(ours), Some(holder)) => ours == holder,
-            _ => true,
-        };
-        StoredLogin { token: stored.token.filter(|_| is_ours), ..stored }
     }
 
     fn held<T>(&self, look: impl FnOnce(&mut HeldLogin) -> T) -> T {
