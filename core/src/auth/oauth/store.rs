@@ -150,13 +150,7 @@ impl Store {
     pub(super) async fn note_page(&self, note: &PageNote) -> Noted {
         // Before it is written: nobody may wait for the end of that.
         let noted = Noted(self.beside("page"));
-        match self.write_note("page", note).await {
-            Ok(()) => noted,
-            Err(error) => {
-                debug!("the page cannot be shown to other processes: {error}");
-                Noted(None)
-            }
-        }
+        if self.write_note("page", note).await { noted } else { Noted(None) }
     }
 
     /// Where a person has to log in, if the process that has the lock says so.
@@ -169,11 +163,16 @@ impl Store {
         self.remove_note("page");
     }
 
-    /// Tells other processes something of this sort, if there is a place for that.
-    pub(super) async fn write_note(&self, sort: &str, note: &impl Serialize) -> io::Result<()> {
-        let Some(file) = self.beside(sort) else { return Ok(()) };
-        let text = serde_json::to_vec(note)?;
-        self.run(move |_| places::replace(&file, &text)).await
+    /// Tells other processes something of this sort, if there is a place for that. Gives back whether
+    /// that was done.
+    pub(super) async fn write_note(&self, sort: &str, note: &impl Serialize) -> bool {
+        let (Some(file), Ok(text)) = (self.beside(sort), serde_json::to_vec(note)) else {
+            return false;
+        };
+        let written = self.run(move |_| places::replace(&file, &text)).await;
+        written
+            .inspect_err(|error| debug!("other processes will know of no {sort} of ours: {error}"))
+            .is_ok()
     }
 
     /// What a process has told others.
