@@ -32,13 +32,6 @@ pub struct CredentialCommand {
     environment: Environment,
 }
 
-/// Arguments may be secrets.
-impl std::fmt::Debug for CredentialCommand {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Command({} …)", self.program)
-    }
-}
-
 impl CredentialCommand {
     /// The command with these words, to be run in `environment`; `None` if there are no words.
     #[must_use]

@@ -1,7 +1,6 @@
 //! Credentials that change while the program runs: kept as long as they are good, renewed once for
 //! all who need them.
 
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -28,7 +27,7 @@ use oauth::challenge::Challenge;
 use oauth::{Cause, OAuth, Renewal};
 
 /// Where credentials come from.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub enum Source {
     /// A file that holds a token, replaced from time to time.
     File(PathBuf),
@@ -80,12 +79,6 @@ struct TokenState {
 #[derive(Clone, Debug)]
 pub struct Granted {
     headers: Arc<HeaderMap>,
-}
-
-impl fmt::Debug for Credentials {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Credentials").field("source", &self.source).finish_non_exhaustive()
-    }
 }
 
 impl Granted {
