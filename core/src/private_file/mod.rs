@@ -42,7 +42,7 @@ pub fn hashed_name(text: &str) -> String {
 /// replace it.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let file = open_to_read(path)?;
-    check_folder(path)?;
+    platform::check_private_folder(parent(path))?;
     tighten(&file, path)?;
     contents(file)
 }
@@ -63,7 +63,7 @@ pub fn read_beside(path: &Path) -> io::Result<Vec<u8>> {
 /// As for [`read`].
 pub fn check(path: &Path) -> io::Result<()> {
     open_to_read(path)?;
-    check_folder(path)
+    platform::check_private_folder(parent(path))
 }
 
 /// Reads a configuration file, which may also be root's, and behind links of the user's or of root's.
@@ -160,7 +160,7 @@ pub fn make_folder_of(path: &Path) -> io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(parent(path))?;
-    check_folder(path)
+    platform::check_private_folder(parent(path))
 }
 
 /// What a file is opened for, by which it is checked.
@@ -184,10 +184,6 @@ struct Target {
     /// The system follows this last link itself: `/proc/self/fd/2` leads to a pipe without a name.
     #[cfg_attr(not(unix), expect(dead_code, reason = "other systems have no such links"))]
     is_magic: bool,
-}
-
-fn check_folder(path: &Path) -> io::Result<()> {
-    platform::check_private_folder(parent(path))
 }
 
 fn open_to_read(path: &Path) -> io::Result<File> {

@@ -147,17 +147,14 @@ pub(super) fn check_shared_folder(folder: &Path) -> io::Result<()> {
     if !is_trusted(meta.uid(), geteuid().as_raw()) && !is_read_only() {
         return Err(refused(format!("its folder {shown} belongs to another user")));
     }
-    if is_writable_by_others(&meta) && !is_read_only() {
+    // A sticky one, such as /tmp, lets nobody replace what is not theirs.
+    let is_sticky = meta.mode() & STICKY != 0;
+    let we = (geteuid().as_raw(), getegid().as_raw());
+    if !is_sticky && others_write(meta.mode(), meta.gid(), we) && !is_read_only() {
         let why = format!("others can write to its folder {shown}: close it with chmod go-w");
         return Err(refused(why));
     }
     Ok(())
-}
-
-/// A sticky folder, such as /tmp, lets nobody replace what is not theirs.
-fn is_writable_by_others(meta: &Metadata) -> bool {
-    let we = (geteuid().as_raw(), getegid().as_raw());
-    meta.mode() & STICKY == 0 && others_write(meta.mode(), meta.gid(), we)
 }
 
 /// Many systems give each user a group of the same number, and let it write to all that is new.
