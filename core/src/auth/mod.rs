@@ -153,7 +153,9 @@ impl Credentials {
         self.oauth().map(|oauth| oauth.pending.subscribe())
     }
 
-    /// The server refused `refused`, and said so: others, if there are any to be had.
+    /// The server refused `refused`, and said so: others, if there are any to be had. `is_second`:
+    /// these came in place of others that it had refused; a login may bring what it takes, if there
+    /// is a reason to think so.
     ///
     /// # Errors
     ///
@@ -163,14 +165,41 @@ impl Credentials {
         refused: &Granted,
         status: StatusCode,
         said: &HeaderMap,
+        is_second: bool,
         login: Login,
     ) -> Result<Option<Granted>, Error> {
-        if let (Some(oauth), Login::Leaving) = (self.oauth(), login) {
+        let Source::OAuth(oauth) = &self.source else {
+            return if is_second { Ok(None) } else { self.ask_again(refused).await };
+        };
+        if login == Login::Leaving {
             oauth.look().await;
             return Ok(self.newer_than(refused).await);
         }
-        let arrived = self.hold(|held| held.asked);
         let permit = self.asking.acquire().await;
+        if let Some(newer) = self.newer_than(refused).await {
+            return Ok(Some(newer));
+        }
+        let challenge = Challenge::of(said);
+        let may_log_in = login == Login::Allowed || !oauth.asks_a_person();
+        let (cause, is_login_needed) = if is_second {
+            let is_needed = may_log_in && oauth.refresh_was_rejected(challenge.as_ref()).await;
+            (Cause::RefreshedTokenRejected, is_needed)
+        } else {
+            let remedy = oauth.remedy(status, challenge.as_ref()).await?;
+            let is_needed = matches!(remedy, Renewal::Impossible | Renewal::Held);
+            (Cause::of(challenge.as_ref()), is_needed && may_log_in)
+        };
+        drop(permit);
+        if is_login_needed {
+            return self.log_in(oauth, refused, cause, challenge).await;
+        }
+        Ok(self.newer_than(refused).await)
+    }
+
+    /// Asks a file or a command for others than `refused`, once for all who need them.
+    async fn ask_again(&self, refused: &Granted) -> Result<Option<Granted>, Error> {
+        let arrived = self.hold(|held| held.asked);
+        let _permit = self.asking.acquire().await;
         if let Some(newer) = self.newer_than(refused).await {
             return Ok(Some(newer));
         }
@@ -179,53 +208,16 @@ impl Credentials {
             return Ok(None);
         }
         self.failure_since(arrived)?;
-        let Source::OAuth(oauth) = &self.source else {
-            let granted = self.ask().await?;
-            if granted.headers != refused.headers {
-                return Ok(Some(granted));
-            }
-            debug!("the source of credentials has no other than those that were refused");
-            if matches!(self.source, Source::Command(_)) {
-                let until = Instant::now() + limits::FRUITLESS_PAUSE;
-                self.hold(|held| held.fruitless_until = Some(until));
-            }
-            return Ok(None);
-        };
-        let challenge = Challenge::of(said);
-        let remedy = oauth.remedy(status, challenge.as_ref()).await?;
-        drop(permit);
-        let may_log_in = login == Login::Allowed || !oauth.asks_a_person();
-        match remedy {
-            Renewal::Impossible | Renewal::Held if may_log_in => {
-                self.log_in(oauth, refused, Cause::of(challenge.as_ref()), challenge).await
-            }
-            _ => Ok(self.newer_than(refused).await),
+        let granted = self.ask().await?;
+        if granted.headers != refused.headers {
+            return Ok(Some(granted));
         }
-    }
-
-    /// The server refused `refused`, too, which came in place of others that it had refused: those
-    /// of another login, if there is a reason to think that it takes them.
-    ///
-    /// # Errors
-    ///
-    /// When the login failed.
-    pub async fn on_second_401(
-        &self,
-        refused: &Granted,
-        said: &HeaderMap,
-        login: Login,
-    ) -> Result<Option<Granted>, Error> {
-        let Source::OAuth(oauth) = &self.source else { return Ok(None) };
-        let may_log_in = login == Login::Allowed || !oauth.asks_a_person();
-        if login == Login::Leaving || !may_log_in {
-            return Ok(None);
+        debug!("the source of credentials has no other than those that were refused");
+        if matches!(self.source, Source::Command(_)) {
+            let until = Instant::now() + limits::FRUITLESS_PAUSE;
+            self.hold(|held| held.fruitless_until = Some(until));
         }
-        let challenge = Challenge::of(said);
-        if oauth.refresh_was_rejected(challenge.as_ref()).await {
-            let cause = Cause::RefreshedTokenRejected;
-            return self.log_in(oauth, refused, cause, challenge).await;
-        }
-        Ok(self.newer_than(refused).await)
+        Ok(None)
     }
 
     /// Logs in, once for all who want that. As a task: whoever asked first may not wait for the end,
@@ -347,7 +339,13 @@ mod tests {
         assert_eq!(authorization(&first), "Bearer first-token");
         assert!(
             credentials
-                .after_refusal(&first, StatusCode::UNAUTHORIZED, &HeaderMap::new(), Login::Never)
+                .after_refusal(
+                    &first,
+                    StatusCode::UNAUTHORIZED,
+                    &HeaderMap::new(),
+                    false,
+                    Login::Never
+                )
                 .await
                 .unwrap()
                 .is_none(),
@@ -355,13 +353,13 @@ mod tests {
         );
         std::fs::write(file.path(), "second-token").unwrap();
         let second = credentials
-            .after_refusal(&first, StatusCode::UNAUTHORIZED, &HeaderMap::new(), Login::Never)
+            .after_refusal(&first, StatusCode::UNAUTHORIZED, &HeaderMap::new(), false, Login::Never)
             .await
             .unwrap()
             .expect("a new one");
         assert_eq!(authorization(&second), "Bearer second-token");
         let again = credentials
-            .after_refusal(&first, StatusCode::UNAUTHORIZED, &HeaderMap::new(), Login::Never)
+            .after_refusal(&first, StatusCode::UNAUTHORIZED, &HeaderMap::new(), false, Login::Never)
             .await
             .unwrap()
             .expect("the same for all");
@@ -386,7 +384,7 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&log).unwrap().lines().count(), 1);
         let said = HeaderMap::new();
         let renewed = granted.iter().map(|old| {
-            credentials.after_refusal(old, StatusCode::UNAUTHORIZED, &said, Login::Never)
+            credentials.after_refusal(old, StatusCode::UNAUTHORIZED, &said, false, Login::Never)
         });
         for one in futures_in_order(renewed).await {
             assert_eq!(authorization(&one.unwrap().unwrap()), "Bearer t-2");
@@ -429,6 +427,7 @@ mod tests {
                         &granted,
                         StatusCode::UNAUTHORIZED,
                         &HeaderMap::new(),
+                        false,
                         Login::Never
                     )
                     .await

@@ -106,8 +106,6 @@ pub struct OAuth {
     state: Mutex<OAuthState>,
     /// Whoever has it renews the token, the others wait for what comes of that.
     renewing: tokio::sync::Mutex<()>,
-    /// The same for finding out whether refreshed tokens are rejected.
-    looking: tokio::sync::Mutex<()>,
     /// Said once: the token is not there that is to be sent.
     no_id_token: Once,
     /// Where a person has to go, for a login that waits for one.
@@ -156,10 +154,9 @@ impl OAuth {
         let server = without_fragment(server);
         let store = Store::of(&server, &settings);
         let web = Web::new(options, &server, &settings.given);
-        let (state, pending, no_id_token) =
-            (Mutex::default(), watch::Sender::default(), Once::new());
-        let (renewing, looking) = (tokio::sync::Mutex::default(), tokio::sync::Mutex::default());
-        Self { server, settings, web, store, state, renewing, looking, no_id_token, pending }
+        let (state, renewing) = (Mutex::default(), tokio::sync::Mutex::default());
+        let (pending, no_id_token) = (watch::Sender::default(), Once::new());
+        Self { server, settings, web, store, state, renewing, no_id_token, pending }
     }
 
     /// Whether a login with these settings is kept in a file. Neither a network nor a keychain is

@@ -188,7 +188,8 @@ impl OAuth {
     }
 
     /// The server has refused what a renewal brought. Whether a login may bring something else: it
-    /// has another authorization server now, or nobody has tried that for a while.
+    /// has another authorization server now, or nobody has tried that for a while. Asked by one at a
+    /// time.
     pub(in crate::auth) async fn refresh_was_rejected(
         &self,
         challenge: Option<&Challenge>,
@@ -196,7 +197,6 @@ impl OAuth {
         if !self.kept().await.is_renewal {
             return false;
         }
-        let _turn = self.looking.lock().await;
         if let Some((at, verdict)) = self.state(|state| state.looked)
             && at.elapsed() < limits::LOGIN_PAUSE
         {

@@ -81,12 +81,7 @@ impl Context {
         (status, said, is_vain): (StatusCode, &HeaderMap, bool),
         options: SendOptions,
     ) -> Result<Option<Granted>, Error> {
-        let renewing = async {
-            if is_vain {
-                return credentials.on_second_401(refused, said, options.login).await;
-            }
-            credentials.after_refusal(refused, status, said, options.login).await
-        };
+        let renewing = credentials.after_refusal(refused, status, said, is_vain, options.login);
         if options.login != Login::Allowed || credentials.oauth().is_none() {
             return renewing.await;
         }
