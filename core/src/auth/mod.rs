@@ -24,7 +24,7 @@ pub use command::{CredentialCommand, Prints};
 pub use file::read_token_file;
 pub use grant::bare as bare_token;
 use oauth::challenge::Challenge;
-use oauth::{Cause, OAuth, Renewal};
+use oauth::{Cause, OAuth};
 
 /// Where credentials come from.
 #[derive(Clone)]
@@ -181,16 +181,15 @@ impl Credentials {
         }
         let challenge = Challenge::of(said);
         let may_log_in = login == Login::Allowed || !oauth.asks_a_person();
-        let (cause, is_login_needed) = if is_second {
-            let is_needed = may_log_in && oauth.refresh_was_rejected(challenge.as_ref()).await;
-            (Cause::RefreshedTokenRejected, is_needed)
+        let (cause, may_help) = if is_second {
+            let may_help = may_log_in && oauth.refresh_was_rejected(challenge.as_ref()).await;
+            (Cause::RefreshedTokenRejected, may_help)
         } else {
-            let remedy = oauth.remedy(status, challenge.as_ref()).await?;
-            let is_needed = matches!(remedy, Renewal::Impossible | Renewal::Held);
-            (Cause::of(challenge.as_ref()), is_needed && may_log_in)
+            let may_help = oauth.needs_login(status, challenge.as_ref()).await?;
+            (Cause::of(challenge.as_ref()), may_help)
         };
         drop(permit);
-        if is_login_needed {
+        if may_help && may_log_in {
             return self.log_in(oauth, refused, cause, challenge).await;
         }
         Ok(self.newer_than(refused).await)

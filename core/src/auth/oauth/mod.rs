@@ -86,7 +86,8 @@ pub use paste::Paste;
 pub use process::login_process;
 pub use prompt::{Parties, Prompt};
 use recent::Recent;
-pub(super) use renewal::{Cause, Renewal};
+pub(super) use renewal::Cause;
+use renewal::Renewal;
 use scope::Scopes;
 pub use settings::{Grant, LoginCommand, OAuthSettings, Open, Show, TokenStore};
 use store::Store;
@@ -219,29 +220,28 @@ impl OAuth {
         token.age(self.settings.bearer, SystemTime::now(), self.settings.skew)
     }
 
-    /// The server has refused what `current` gave: what can be done without asking anybody.
-    pub(super) async fn remedy(
+    /// The server has refused what `current` gave. Does what can be done without asking anybody, and
+    /// gives back whether only a login may help.
+    pub(super) async fn needs_login(
         self: &Arc<Self>,
         status: StatusCode,
         challenge: Option<&Challenge>,
-    ) -> Result<Renewal, Error> {
+    ) -> Result<bool, Error> {
         let cause = Cause::of(challenge);
         if status == StatusCode::FORBIDDEN && cause != Cause::Scope {
-            return Ok(Renewal::Futile);
+            return Ok(false);
         }
-        let renewal = self.renew(&self.kept().await, cause).await?;
-        if let Some(challenge) = challenge
-            && cause == Cause::Scope
-            && renewal != Renewal::Done
-        {
-            let granted = self.kept().await.token.and_then(|token| token.scope);
-            let configured = self.settings.scope.as_deref();
-            if !Scopes::can_grow(configured, granted.as_deref(), challenge) {
-                debug!("the server wants more scope, and a login would bring none");
-                return Ok(Renewal::Futile);
-            }
+        if self.renew(&self.kept().await, cause).await? == Renewal::Done {
+            return Ok(false);
         }
-        Ok(renewal)
+        let Some(challenge) = challenge.filter(|_| cause == Cause::Scope) else { return Ok(true) };
+        let granted = self.kept().await.token.and_then(|token| token.scope);
+        let configured = self.settings.scope.as_deref();
+        let can_grow = Scopes::can_grow(configured, granted.as_deref(), challenge);
+        if !can_grow {
+            debug!("the server wants more scope, and a login would bring none");
+        }
+        Ok(can_grow)
     }
 
     /// Logs in after the server has refused what there was, unless another process has, or there
@@ -255,7 +255,7 @@ impl OAuth {
         let (lock, failed) = self.lock_for_login(Some(Opener::Program)).await?;
         match self.renew_alone(&before, cause, limits::LOGIN_QUESTION).await? {
             Renewal::Done => return Ok(()),
-            Renewal::Impossible | Renewal::Futile => {}
+            Renewal::Impossible => {}
             Renewal::Held => return Err(self.not_in_time("renewed the token of")),
         }
         if let Some(error) = failed {

@@ -43,13 +43,11 @@ impl Cause {
 
 /// What became of a renewal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::auth) enum Renewal {
+pub(super) enum Renewal {
     /// There is another token.
     Done,
     /// There is no way to one but a login.
     Impossible,
-    /// Not even a login would bring one that is good for more.
-    Futile,
     /// Another process is at it. Without the lock nobody renews: two who use the same refresh token
     /// lose it, and with it the login.
     Held,
