@@ -32,27 +32,13 @@ pub struct CredentialCommand {
     environment: Environment,
 }
 
-/// Arguments may be secrets.
-impl std::fmt::Debug for CredentialCommand {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Command({} …)", self.program)
-    }
-}
-
 impl CredentialCommand {
-    /// The command with these words; `None` if there are none.
+    /// The command with these words, to be run in `environment`; `None` if there are no words.
     #[must_use]
-    pub fn new(words: Vec<String>, prints: Prints) -> Option<Self> {
+    pub fn new(words: Vec<String>, prints: Prints, environment: Environment) -> Option<Self> {
         let mut words = words.into_iter();
         let (program, arguments) = (words.next()?, words.collect());
-        let (limit, environment) = (limits::CREDENTIAL_WAIT, Environment::default());
-        Some(Self { program, arguments, prints, limit, environment })
-    }
-
-    /// The same with this environment in place of all that we have.
-    #[must_use]
-    pub fn environment(self, environment: Environment) -> Self {
-        Self { environment, ..self }
+        Some(Self { program, arguments, prints, limit: limits::CREDENTIAL_WAIT, environment })
     }
 
     /// The program's name.
@@ -113,8 +99,8 @@ mod tests {
         let script = format!("echo $$ > '{}'; exec sleep 1000", file.display());
         let words = ["sh", "-c", &script].map(str::to_owned).to_vec();
         let limit = Duration::from_millis(500);
-        let command =
-            CredentialCommand { limit, ..CredentialCommand::new(words, Prints::Token).unwrap() };
+        let command = CredentialCommand::new(words, Prints::Token, Environment::default());
+        let command = CredentialCommand { limit, ..command.unwrap() };
         let error = command.run(&Scrubber::default()).await.unwrap_err();
         assert_eq!(error.kind, Kind::Credentials);
         assert!(error.message.contains("took more than 0.5 s"), "{error}");

@@ -1,7 +1,7 @@
 //! What a source printed, as headers.
 
 use http::header::AUTHORIZATION;
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName};
 
 use crate::error::{Error, Kind};
 use crate::wire::header;
@@ -29,9 +29,8 @@ pub(super) fn bearer(place: &str, text: &str) -> Result<HeaderMap, Error> {
     if token.contains(['\n', '\r']) {
         return Err(unusable(place, "holds more than one line, which is no token"));
     }
-    let mut value = HeaderValue::from_str(&format!("Bearer {token}"))
+    let value = header::secret(&format!("Bearer {token}"))
         .map_err(|_| unusable(place, "holds characters that no header can carry"))?;
-    value.set_sensitive(true);
     Ok(HeaderMap::from_iter([(AUTHORIZATION, value)]))
 }
 
@@ -45,8 +44,7 @@ pub(super) fn headers(place: &str, text: &str) -> Result<HeaderMap, Error> {
     };
     let mut headers = HeaderMap::new();
     for (name, value) in pairs {
-        let mut value = header::parse_value(&name, &value).map_err(bad)?;
-        value.set_sensitive(true);
+        let value = header::parse_value(&name, &value).map_err(bad)?;
         headers.append(name, value);
     }
     if headers.is_empty() {

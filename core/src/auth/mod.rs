@@ -1,9 +1,8 @@
 //! Credentials that change while the program runs: kept as long as they are good, renewed once for
 //! all who need them.
 
-use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
@@ -13,6 +12,7 @@ use tracing::debug;
 
 use crate::error::{Error, Kind};
 use crate::limits;
+use crate::lock::lock;
 use crate::secret::Scrubber;
 
 mod command;
@@ -24,10 +24,10 @@ pub use command::{CredentialCommand, Prints};
 pub use file::read_token_file;
 pub use grant::bare as bare_token;
 use oauth::challenge::Challenge;
-use oauth::{OAuth, Renewal};
+use oauth::{Cause, OAuth};
 
 /// Where credentials come from.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub enum Source {
     /// A file that holds a token, replaced from time to time.
     File(PathBuf),
@@ -75,22 +75,10 @@ struct TokenState {
     failure: Option<Error>,
 }
 
-/// The headers that were granted.
-#[derive(Clone)]
+/// The headers that were granted. All of them are marked as sensitive, so that none is shown.
+#[derive(Clone, Debug)]
 pub struct Granted {
     headers: Arc<HeaderMap>,
-}
-
-impl fmt::Debug for Credentials {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Credentials").field("source", &self.source).finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for Granted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Granted([secret])")
-    }
 }
 
 impl Granted {
@@ -165,14 +153,9 @@ impl Credentials {
         self.oauth().map(|oauth| oauth.pending.subscribe())
     }
 
-    /// Waits for the end of a renewal that is under way, for a while: what it brings must be kept.
-    pub async fn settle(&self) {
-        if let Some(oauth) = self.oauth() {
-            oauth.settle().await;
-        }
-    }
-
-    /// The server refused `refused`, and said so: others, if there are any to be had.
+    /// The server refused `refused`, and said so: others, if there are any to be had. `is_second`:
+    /// these came in place of others that it had refused; a login may bring what it takes, if there
+    /// is a reason to think so.
     ///
     /// # Errors
     ///
@@ -182,60 +165,58 @@ impl Credentials {
         refused: &Granted,
         status: StatusCode,
         said: &HeaderMap,
+        is_second: bool,
         login: Login,
     ) -> Result<Option<Granted>, Error> {
-        if let (Some(oauth), Login::Leaving) = (self.oauth(), login) {
+        let Source::OAuth(oauth) = &self.source else {
+            return if is_second { Ok(None) } else { self.ask_again(refused).await };
+        };
+        if login == Login::Leaving {
             oauth.look().await;
             return Ok(self.newer_than(refused).await);
         }
-        let arrived = self.hold(|held| held.asked);
         let permit = self.asking.acquire().await;
         if let Some(newer) = self.newer_than(refused).await {
             return Ok(Some(newer));
         }
-        if self.is_fruitless() {
+        let challenge = Challenge::of(said);
+        let may_log_in = login == Login::Allowed || !oauth.asks_a_person();
+        let (cause, may_help) = if is_second {
+            let may_help = may_log_in && oauth.refresh_was_rejected(challenge.as_ref()).await;
+            (Cause::RefreshedTokenRejected, may_help)
+        } else {
+            let may_help = oauth.needs_login(status, challenge.as_ref()).await?;
+            (Cause::of(challenge.as_ref()), may_help)
+        };
+        drop(permit);
+        if may_help && may_log_in {
+            return self.log_in(oauth, refused, cause, challenge).await;
+        }
+        Ok(self.newer_than(refused).await)
+    }
+
+    /// Asks a file or a command for others than `refused`, once for all who need them.
+    async fn ask_again(&self, refused: &Granted) -> Result<Option<Granted>, Error> {
+        let arrived = self.hold(|held| held.asked);
+        let _permit = self.asking.acquire().await;
+        if let Some(newer) = self.newer_than(refused).await {
+            return Ok(Some(newer));
+        }
+        let fruitless_until = self.hold(|held| held.fruitless_until);
+        if fruitless_until.is_some_and(|until| until > Instant::now()) {
             return Ok(None);
         }
         self.failure_since(arrived)?;
-        let Source::OAuth(oauth) = &self.source else {
-            let granted = self.ask().await?;
-            return Ok(self.unless_same(granted, refused));
-        };
-        let challenge = Challenge::of(said);
-        let remedy = self.noted(oauth.remedy(status, challenge.as_ref()).await)?;
-        drop(permit);
-        let may_log_in = login == Login::Allowed || !oauth.asks_a_person();
-        match remedy {
-            Renewal::Done => Ok(self.unless_same(self.take(oauth.header().await), refused)),
-            Renewal::Impossible | Renewal::Held if may_log_in => {
-                self.log_in(oauth, refused, challenge, false).await
-            }
-            _ => Ok(None),
+        let granted = self.ask().await?;
+        if granted.headers != refused.headers {
+            return Ok(Some(granted));
         }
-    }
-
-    /// The server refused `refused`, too, which came in place of others that it had refused: those
-    /// of another login, if there is a reason to think that it takes them.
-    ///
-    /// # Errors
-    ///
-    /// When the login failed.
-    pub async fn on_second_401(
-        &self,
-        refused: &Granted,
-        said: &HeaderMap,
-        login: Login,
-    ) -> Result<Option<Granted>, Error> {
-        let Source::OAuth(oauth) = &self.source else { return Ok(None) };
-        let may_log_in = login == Login::Allowed || !oauth.asks_a_person();
-        if login == Login::Leaving || !may_log_in {
-            return Ok(None);
+        debug!("the source of credentials has no other than those that were refused");
+        if matches!(self.source, Source::Command(_)) {
+            let until = Instant::now() + limits::FRUITLESS_PAUSE;
+            self.hold(|held| held.fruitless_until = Some(until));
         }
-        let challenge = Challenge::of(said);
-        if oauth.refresh_was_rejected(challenge.as_ref()).await {
-            return self.log_in(oauth, refused, challenge, true).await;
-        }
-        Ok(self.newer_than(refused).await)
+        Ok(None)
     }
 
     /// Logs in, once for all who want that. As a task: whoever asked first may not wait for the end,
@@ -244,8 +225,8 @@ impl Credentials {
         &self,
         oauth: &Arc<OAuth>,
         refused: &Granted,
+        cause: Cause,
         challenge: Option<Challenge>,
-        refresh_was_rejected: bool,
     ) -> Result<Option<Granted>, Error> {
         let permit = Arc::clone(&self.logging_in).acquire_owned().await;
         if let Some(newer) = self.newer_than(refused).await {
@@ -254,7 +235,7 @@ impl Credentials {
         let task = tokio::spawn({
             let oauth = Arc::clone(oauth);
             async move {
-                let outcome = oauth.log_in_after(challenge.as_ref(), refresh_was_rejected).await;
+                let outcome = oauth.log_in_after(cause, challenge.as_ref()).await;
                 drop(permit);
                 outcome
             }
@@ -262,18 +243,7 @@ impl Credentials {
         task.await.unwrap_or_else(|error| {
             Err(Error::new(Kind::Login, "The login broke off").because(error).not_delivered())
         })?;
-        Ok(self.unless_same(self.take(oauth.header().await), refused))
-    }
-
-    fn unless_same(&self, granted: Granted, refused: &Granted) -> Option<Granted> {
-        if granted.headers != refused.headers {
-            return Some(granted);
-        }
-        debug!("the source of credentials has no other than those that were refused");
-        if matches!(self.source, Source::Command(_)) {
-            self.hold(|held| held.fruitless_until = Some(Instant::now() + limits::FRUITLESS_PAUSE));
-        }
-        None
+        Ok(self.newer_than(refused).await)
     }
 
     fn good(&self) -> Option<Granted> {
@@ -297,19 +267,6 @@ impl Credentials {
         failure.map_or(Ok(()), Err)
     }
 
-    /// Notes how a question to the source ended.
-    fn noted<T>(&self, outcome: Result<T, Error>) -> Result<T, Error> {
-        self.hold(|held| {
-            held.asked += 1;
-            held.failure = outcome.as_ref().err().cloned();
-        });
-        outcome
-    }
-
-    fn is_fruitless(&self) -> bool {
-        self.hold(|held| held.fruitless_until.is_some_and(|until| until > Instant::now()))
-    }
-
     /// Asks the source; whoever calls has the permit.
     async fn ask(&self) -> Result<Granted, Error> {
         let asked = match &self.source {
@@ -317,7 +274,12 @@ impl Credentials {
             Source::Command(command) => command.run(&self.scrubber).await,
             Source::OAuth(oauth) => Ok(oauth.current().await),
         };
-        let headers = match (self.noted(asked), self.hold(|held| held.granted.clone())) {
+        let old = self.hold(|held| {
+            held.asked += 1;
+            held.failure = asked.as_ref().err().cloned();
+            held.granted.clone()
+        });
+        let headers = match (asked, old) {
             (Ok(headers), _) => headers,
             // In the middle of a rotation the file may be missing for a moment.
             (Err(error), Some(old)) if matches!(self.source, Source::File(_)) => {
@@ -339,7 +301,7 @@ impl Credentials {
     }
 
     fn hold<T>(&self, look: impl FnOnce(&mut TokenState) -> T) -> T {
-        look(&mut self.held.lock().unwrap_or_else(PoisonError::into_inner))
+        look(&mut lock(&self.held))
     }
 }
 
@@ -348,6 +310,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::environment::Environment;
 
     fn of_file(path: &Path) -> Credentials {
         let source = Source::File(path.to_owned());
@@ -356,7 +319,8 @@ mod tests {
 
     fn of_command(words: &[&str], ttl: u64) -> Credentials {
         let words = words.iter().map(|word| (*word).to_owned()).collect();
-        let command = CredentialCommand::new(words, Prints::Token).expect("a command");
+        let command = CredentialCommand::new(words, Prints::Token, Environment::default())
+            .expect("a command");
         let ttl = Duration::from_secs(ttl);
         Credentials::new(Source::Command(command), ttl, Scrubber::default())
     }
@@ -374,7 +338,13 @@ mod tests {
         assert_eq!(authorization(&first), "Bearer first-token");
         assert!(
             credentials
-                .after_refusal(&first, StatusCode::UNAUTHORIZED, &HeaderMap::new(), Login::Never)
+                .after_refusal(
+                    &first,
+                    StatusCode::UNAUTHORIZED,
+                    &HeaderMap::new(),
+                    false,
+                    Login::Never
+                )
                 .await
                 .unwrap()
                 .is_none(),
@@ -382,13 +352,13 @@ mod tests {
         );
         std::fs::write(file.path(), "second-token").unwrap();
         let second = credentials
-            .after_refusal(&first, StatusCode::UNAUTHORIZED, &HeaderMap::new(), Login::Never)
+            .after_refusal(&first, StatusCode::UNAUTHORIZED, &HeaderMap::new(), false, Login::Never)
             .await
             .unwrap()
             .expect("a new one");
         assert_eq!(authorization(&second), "Bearer second-token");
         let again = credentials
-            .after_refusal(&first, StatusCode::UNAUTHORIZED, &HeaderMap::new(), Login::Never)
+            .after_refusal(&first, StatusCode::UNAUTHORIZED, &HeaderMap::new(), false, Login::Never)
             .await
             .unwrap()
             .expect("the same for all");
@@ -413,7 +383,7 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&log).unwrap().lines().count(), 1);
         let said = HeaderMap::new();
         let renewed = granted.iter().map(|old| {
-            credentials.after_refusal(old, StatusCode::UNAUTHORIZED, &said, Login::Never)
+            credentials.after_refusal(old, StatusCode::UNAUTHORIZED, &said, false, Login::Never)
         });
         for one in futures_in_order(renewed).await {
             assert_eq!(authorization(&one.unwrap().unwrap()), "Bearer t-2");
@@ -456,6 +426,7 @@ mod tests {
                         &granted,
                         StatusCode::UNAUTHORIZED,
                         &HeaderMap::new(),
+                        false,
                         Login::Never
                     )
                     .await

@@ -56,6 +56,3 @@ pub const CHECK_WIDTH: usize = 100;
 
 /// Targets that are checked at once: each has a handful of connections.
 pub const CHECKS_AT_ONCE: usize = 32;
-
-/// How often the sign of life at a terminal moves.
-pub const SPIN: Duration = Duration::from_millis(100);

@@ -3,8 +3,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use http::uri::Scheme;
 use http::{HeaderValue, Uri};
 use percent_encoding::percent_decode_str;
@@ -14,6 +12,7 @@ use url::Url;
 use super::exceptions::Exceptions;
 use super::loopback::is_loopback;
 use crate::secret::Secret;
+use crate::wire::header;
 
 /// The proxies of a client, and what they are for. By default there are none.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
@@ -163,10 +162,7 @@ impl ProxyCredentials {
         if speaks.is_socks() && user.len().max(password.len()) > usize::from(u8::MAX) {
             return Err("its user or password is longer than SOCKS allows".to_owned());
         }
-        let coded = STANDARD.encode([&*user, b":", &*password].concat());
-        let mut basic = HeaderValue::from_str(&format!("Basic {coded}"))
-            .map_err(|_| "its user or password cannot be sent".to_owned())?;
-        basic.set_sensitive(true);
+        let basic = header::basic(&user, &password);
         Ok(Some(Self { user, password, basic }))
     }
 }

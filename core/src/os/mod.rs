@@ -8,6 +8,7 @@ mod peer_linux;
 #[cfg(unix)]
 mod unix;
 
+#[cfg(not(target_os = "linux"))]
 use std::net::SocketAddr;
 
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -27,19 +28,15 @@ use other as platform;
 #[cfg(unix)]
 use unix as platform;
 
+#[cfg(target_os = "linux")]
+pub use peer_linux::is_another_users;
 pub use platform::{
     Group, Restore, is_nobodys_stdin, parent_gone, spawn_detached, stdio, terminated,
 };
 
-/// Whether the socket at `peer`, which is connected to `local`, belongs to another user of this
-/// machine. Where that cannot be known, it is taken to be ours.
+/// Nothing is known of who has opened a connection: it is taken to be ours.
+#[cfg(not(target_os = "linux"))]
 #[must_use]
-pub fn is_another_users(peer: SocketAddr, local: SocketAddr) -> bool {
-    #[cfg(target_os = "linux")]
-    return peer_linux::is_another_users(peer, local);
-    #[cfg(not(target_os = "linux"))]
-    {
-        let _ = (peer, local);
-        false
-    }
+pub fn is_another_users(_: SocketAddr, _: SocketAddr) -> bool {
+    false
 }

@@ -9,9 +9,10 @@ const ROOT: u32 = 0;
 /// Where IPv4 and IPv6 sockets are listed.
 const LISTS: [&str; 2] = ["/proc/self/net/tcp", "/proc/self/net/tcp6"];
 
-/// Whether the socket `peer`, which is connected to `local`, belongs to another user. Root is none:
-/// it can do everything anyway.
-pub(super) fn is_another_users(peer: SocketAddr, local: SocketAddr) -> bool {
+/// Whether the socket at `peer`, which is connected to `local`, belongs to another user of this
+/// machine. Root is none: it can do everything anyway. What cannot be known is taken to be ours.
+#[must_use]
+pub fn is_another_users(peer: SocketAddr, local: SocketAddr) -> bool {
     let lists = LISTS.iter().filter_map(|list| std::fs::read_to_string(list).ok());
     let owner = lists.filter_map(|list| owner(&list, peer, local)).next();
     owner.is_some_and(|owner| owner != geteuid().as_raw() && owner != ROOT)

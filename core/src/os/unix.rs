@@ -3,13 +3,11 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::net::UnixStream as StdUnixStream;
 use std::time::Duration;
 
 use rustix::fs::{FileType, OFlags, fcntl_getfl, fcntl_setfl, fstat};
+use rustix::io::ioctl_fionbio;
 use rustix::process::{Pid, Signal, getppid, kill_process_group};
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 use tokio::process::{Child, Command};
 use tokio::signal::unix::{SignalKind, signal};
@@ -23,9 +21,17 @@ use super::Stdio;
 #[must_use]
 pub fn stdio() -> Stdio {
     let restore = Restore([flags_of(io::stdin()), flags_of(io::stdout())]);
+    let input = polled(io::stdin()).and_then(pipe::Receiver::from_owned_fd_unchecked);
+    let output = polled(io::stdout()).and_then(pipe::Sender::from_owned_fd_unchecked);
     Stdio {
-        input: input().unwrap_or_else(|_| Box::new(tokio::io::stdin())),
-        output: output().unwrap_or_else(|_| Box::new(tokio::io::stdout())),
+        input: match input {
+            Ok(input) => Box::new(input),
+            Err(_) => Box::new(tokio::io::stdin()),
+        },
+        output: match output {
+            Ok(output) => Box::new(output),
+            Err(_) => Box::new(tokio::io::stdout()),
+        },
         restore,
     }
 }
@@ -36,22 +42,15 @@ pub fn is_nobodys_stdin() -> bool {
     opened(io::stdin()).is_ok_and(|(_, sort)| sort == FileType::CharacterDevice)
 }
 
-fn input() -> io::Result<Box<dyn AsyncRead + Send + Unpin>> {
-    let (fd, sort) = opened(io::stdin())?;
-    match sort {
-        FileType::Fifo => Ok(Box::new(pipe::Receiver::from_owned_fd(fd)?)),
-        FileType::Socket => Ok(Box::new(socket(fd)?)),
-        _ => Err(io::ErrorKind::Unsupported.into()),
+/// A stream that can be polled, for us to close. Node gives its children sockets where others give
+/// pipes; both are read and written in the same way.
+fn polled(stream: impl AsFd) -> io::Result<OwnedFd> {
+    let (fd, sort) = opened(stream)?;
+    if !matches!(sort, FileType::Fifo | FileType::Socket) {
+        return Err(io::ErrorKind::Unsupported.into());
     }
-}
-
-fn output() -> io::Result<Box<dyn AsyncWrite + Send + Unpin>> {
-    let (fd, sort) = opened(io::stdout())?;
-    match sort {
-        FileType::Fifo => Ok(Box::new(pipe::Sender::from_owned_fd(fd)?)),
-        FileType::Socket => Ok(Box::new(socket(fd)?)),
-        _ => Err(io::ErrorKind::Unsupported.into()),
-    }
+    ioctl_fionbio(&fd, true)?;
+    Ok(fd)
 }
 
 /// A stream for us to close, and what it leads to.
@@ -59,13 +58,6 @@ fn opened(stream: impl AsFd) -> io::Result<(OwnedFd, FileType)> {
     let fd = stream.as_fd().try_clone_to_owned()?;
     let sort = FileType::from_raw_mode(fstat(&fd)?.st_mode);
     Ok((fd, sort))
-}
-
-/// Node gives its children sockets where others give pipes.
-fn socket(fd: OwnedFd) -> io::Result<UnixStream> {
-    let socket = StdUnixStream::from(fd);
-    socket.set_nonblocking(true)?;
-    UnixStream::from_std(socket)
 }
 
 /// Polling makes the streams non-blocking for everybody who shares them; a shell that goes on
@@ -138,12 +130,11 @@ pub async fn parent_gone() {
 #[cfg(target_os = "linux")]
 async fn end_of(parent: Pid) {
     use rustix::process::{PidfdFlags, pidfd_open};
-    use tokio::net::unix::pipe::Receiver;
 
     // Fails on kernels before 5.10 only.
     let Ok(fd) = pidfd_open(parent, PidfdFlags::NONBLOCK) else { return };
     // Not a pipe, but polled like one; tokio's type for any descriptor wants `unsafe`.
-    let Ok(end) = Receiver::from_owned_fd_unchecked(fd) else { return };
+    let Ok(end) = pipe::Receiver::from_owned_fd_unchecked(fd) else { return };
     if getppid() == Some(parent) {
         let _ = end.readable().await;
     }
@@ -182,5 +173,32 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         self.kill();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_socket_is_polled_like_a_pipe() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let (input, output) = (polled(&ours).unwrap(), polled(&theirs).unwrap());
+        drop((ours, theirs));
+        let mut input = pipe::Receiver::from_owned_fd_unchecked(input).unwrap();
+        let mut output = pipe::Sender::from_owned_fd_unchecked(output).unwrap();
+        let sent = vec![7; 4 * 1024 * 1024];
+        let mut received = Vec::new();
+        let sending = async {
+            output.write_all(&sent).await.unwrap();
+            drop(output);
+        };
+        let (read, ()) = tokio::join!(input.read_to_end(&mut received), sending);
+        assert_eq!((read.unwrap(), received.len()), (sent.len(), sent.len()));
+        assert!(polled(std::fs::File::open("/dev/null").unwrap()).is_err());
     }
 }

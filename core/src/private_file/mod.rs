@@ -41,8 +41,8 @@ pub fn hashed_name(text: &str) -> String {
 /// When it is a link, is not a regular file, belongs to another user, or others can write to it or
 /// replace it.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let file = open_owned(path)?;
-    check_folder(path)?;
+    let file = open_to_read(path)?;
+    platform::check_private_folder(parent(path))?;
     tighten(&file, path)?;
     contents(file)
 }
@@ -53,7 +53,7 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
 ///
 /// As for [`read`], but for the folder.
 pub fn read_beside(path: &Path) -> io::Result<Vec<u8>> {
-    contents(open_owned(path)?)
+    contents(open_to_read(path)?)
 }
 
 /// Whether [`read`] would read this file.
@@ -62,8 +62,8 @@ pub fn read_beside(path: &Path) -> io::Result<Vec<u8>> {
 ///
 /// As for [`read`].
 pub fn check(path: &Path) -> io::Result<()> {
-    open_owned(path)?;
-    check_folder(path)
+    open_to_read(path)?;
+    platform::check_private_folder(parent(path))
 }
 
 /// Reads a configuration file, which may also be root's, and behind links of the user's or of root's.
@@ -74,9 +74,8 @@ pub fn check(path: &Path) -> io::Result<()> {
 pub fn read_configuration(path: &Path) -> io::Result<Vec<u8>> {
     let target = platform::follow_links(path)?;
     platform::check_shared_folder(parent(&target.path))?;
-    let file = platform::open(OpenOptions::new().read(true), &target.path)?;
-    platform::check_configuration(&file)?;
-    contents(file)
+    let mut options = OpenOptions::new();
+    contents(platform::open(options.read(true), &target.path, Purpose::Configuration)?)
 }
 
 /// Opens a log to append to, for its owner alone if it is new.
@@ -90,9 +89,7 @@ pub fn read_configuration(path: &Path) -> io::Result<Vec<u8>> {
 pub fn append_log(path: &Path) -> io::Result<File> {
     let target = platform::follow_links(path)?;
     platform::check_shared_folder(parent(&target.path))?;
-    let file = platform::open_target(OpenOptions::new().append(true).create(true), &target)?;
-    platform::check_log(&file)?;
-    Ok(file)
+    platform::open_target(OpenOptions::new().append(true).create(true), &target, Purpose::Logging)
 }
 
 /// Opens a regular file to read and to append to, for its owner alone if it is new. It must not be a
@@ -104,9 +101,8 @@ pub fn append_log(path: &Path) -> io::Result<File> {
 /// its folder is another user's, or others can put something else in its place.
 pub fn append(path: &Path) -> io::Result<File> {
     let path = platform::place(path)?;
-    let file = platform::open(OpenOptions::new().read(true).append(true).create(true), &path)?;
-    platform::check_written(&file)?;
-    Ok(file)
+    let mut options = OpenOptions::new();
+    platform::open(options.read(true).append(true).create(true), &path, Purpose::Appending)
 }
 
 /// Opens a file that is only locked, never written.
@@ -116,9 +112,7 @@ pub fn append(path: &Path) -> io::Result<File> {
 /// When it is a link or another sort of file, or belongs to another user.
 pub fn open_lock(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    let file = platform::open(options.write(true).create(true).truncate(false), path)?;
-    platform::check_owner(&file)?;
-    Ok(file)
+    platform::open(options.write(true).create(true).truncate(false), path, Purpose::Locking)
 }
 
 /// Creates a file that nobody else can read from the moment it exists.
@@ -166,7 +160,22 @@ pub fn make_folder_of(path: &Path) -> io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(parent(path))?;
-    check_folder(path)
+    platform::check_private_folder(parent(path))
+}
+
+/// What a file is opened for, by which it is checked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// Ours, which nobody else can have written.
+    Reading,
+    /// Ours.
+    Locking,
+    /// Ours, and not another file of ours under a second name.
+    Appending,
+    /// The same, or what the system has in place of a regular file.
+    Logging,
+    /// Ours or root's, which nobody else can have written.
+    Configuration,
 }
 
 /// Where a chain of links ends.
@@ -177,14 +186,8 @@ struct Target {
     is_magic: bool,
 }
 
-fn check_folder(path: &Path) -> io::Result<()> {
-    platform::check_private_folder(parent(path))
-}
-
-fn open_owned(path: &Path) -> io::Result<File> {
-    let file = platform::open(OpenOptions::new().read(true), path)?;
-    platform::check_read(&file)?;
-    Ok(file)
+fn open_to_read(path: &Path) -> io::Result<File> {
+    platform::open(OpenOptions::new().read(true), path, Purpose::Reading)
 }
 
 fn contents(mut file: File) -> io::Result<Vec<u8>> {

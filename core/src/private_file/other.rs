@@ -4,9 +4,10 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{Target, refused};
+use super::{Purpose, Target, refused};
 
-pub(super) fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+/// Nothing is known about the owner.
+pub(super) fn open(options: &mut OpenOptions, path: &Path, _: Purpose) -> io::Result<File> {
     if std::fs::symlink_metadata(path).is_ok_and(|meta| meta.is_symlink()) {
         return Err(refused("it is a symbolic link"));
     }
@@ -28,20 +29,13 @@ pub(super) fn place(path: &Path) -> io::Result<PathBuf> {
     Ok(path.to_owned())
 }
 
-pub(super) fn open_target(options: &mut OpenOptions, target: &Target) -> io::Result<File> {
+pub(super) fn open_target(
+    options: &mut OpenOptions,
+    target: &Target,
+    _: Purpose,
+) -> io::Result<File> {
     options.open(&target.path)
 }
-
-/// Nothing is known about the owner.
-#[expect(clippy::unnecessary_wraps, reason = "the same form as on Unix")]
-pub(super) fn check_owner(_: &File) -> io::Result<()> {
-    Ok(())
-}
-
-pub(super) use self::check_owner as check_read;
-pub(super) use self::check_owner as check_written;
-pub(super) use self::check_owner as check_log;
-pub(super) use self::check_owner as check_configuration;
 
 /// Takes from others what they may do with a file of ours.
 ///

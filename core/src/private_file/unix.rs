@@ -10,7 +10,7 @@ use rustix::process::{getegid, geteuid};
 use tracing::warn;
 
 pub(super) use super::links::follow_links;
-use super::{Target, parent, refused};
+use super::{Purpose, Target, parent, refused};
 
 const ROOT: u32 = 0;
 const OTHERS_WRITE: u32 = 0o022;
@@ -18,14 +18,18 @@ const OTHERS: u32 = 0o077;
 const STICKY: u32 = 0o1000;
 
 /// Opens `path` itself, never what a link of that name leads to, and never waits for a pipe.
-pub(super) fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
-    open_with(options, OFlags::NOFOLLOW | OFlags::NONBLOCK, path)
+pub(super) fn open(options: &mut OpenOptions, path: &Path, purpose: Purpose) -> io::Result<File> {
+    checked(open_with(options, OFlags::NOFOLLOW | OFlags::NONBLOCK, path)?, purpose)
 }
 
 /// Opens what a chain of links that were checked leads to, and no other link.
-pub(super) fn open_target(options: &mut OpenOptions, target: &Target) -> io::Result<File> {
+pub(super) fn open_target(
+    options: &mut OpenOptions,
+    target: &Target,
+    purpose: Purpose,
+) -> io::Result<File> {
     let flags = if target.is_magic { OFlags::empty() } else { OFlags::NOFOLLOW };
-    open_with(options, flags, &target.path)
+    checked(open_with(options, flags, &target.path)?, purpose)
 }
 
 fn open_with(options: &mut OpenOptions, flags: OFlags, path: &Path) -> io::Result<File> {
@@ -41,55 +45,30 @@ pub(super) fn owner_only(options: &mut OpenOptions) -> &mut OpenOptions {
     options.mode(0o600)
 }
 
-/// A regular file of ours.
-pub(super) fn check_owner(file: &File) -> io::Result<Metadata> {
-    let meta = file.metadata()?;
-    if !meta.is_file() {
-        return Err(refused("it is not a regular file"));
-    }
-    if meta.uid() != geteuid().as_raw() {
-        return Err(refused("it belongs to another user"));
-    }
-    Ok(meta)
-}
-
-/// Ours, and nobody else can have written it.
-pub(super) fn check_read(file: &File) -> io::Result<()> {
-    check_mode(&check_owner(file)?)
-}
-
-/// Ours, and not another file of ours under a second name.
-pub(super) fn check_written(file: &File) -> io::Result<()> {
-    match check_owner(file)?.nlink() {
-        0 | 1 => Ok(()),
-        _ => Err(refused("it has a second name (hard link), under which it may be another file")),
-    }
-}
-
-/// A regular file like [`check_written`], or what the system has in place of one.
-pub(super) fn check_log(file: &File) -> io::Result<()> {
+/// The same file, if it may be used for this.
+fn checked(file: File, purpose: Purpose) -> io::Result<File> {
     let meta = file.metadata()?;
     let sort = meta.file_type();
-    if sort.is_char_device() || sort.is_fifo() || sort.is_socket() {
-        return check_trusted(&meta);
+    if purpose == Purpose::Logging && (sort.is_char_device() || sort.is_fifo() || sort.is_socket())
+    {
+        return check_trusted(&meta).map(|()| file);
     }
-    check_written(file)
-}
-
-/// A regular file of ours or of root's that nobody else can write to.
-pub(super) fn check_configuration(file: &File) -> io::Result<()> {
-    let meta = file.metadata()?;
-    if !meta.is_file() {
+    if !sort.is_file() {
         return Err(refused("it is not a regular file"));
     }
-    check_trusted(&meta)?;
-    check_mode(&meta)
-}
-
-fn check_mode(meta: &Metadata) -> io::Result<()> {
-    match meta.mode() & OTHERS_WRITE {
-        0 => Ok(()),
-        _ => Err(refused("others can write to it: make it yours alone with chmod 600")),
+    match purpose {
+        Purpose::Configuration => check_trusted(&meta)?,
+        _ if meta.uid() == geteuid().as_raw() => {}
+        _ => return Err(refused("it belongs to another user")),
+    }
+    match purpose {
+        Purpose::Reading | Purpose::Configuration if meta.mode() & OTHERS_WRITE != 0 => {
+            Err(refused("others can write to it: make it yours alone with chmod 600"))
+        }
+        Purpose::Appending | Purpose::Logging if meta.nlink() > 1 => {
+            Err(refused("it has a second name (hard link), under which it may be another file"))
+        }
+        _ => Ok(file),
     }
 }
 
@@ -168,17 +147,14 @@ pub(super) fn check_shared_folder(folder: &Path) -> io::Result<()> {
     if !is_trusted(meta.uid(), geteuid().as_raw()) && !is_read_only() {
         return Err(refused(format!("its folder {shown} belongs to another user")));
     }
-    if is_writable_by_others(&meta) && !is_read_only() {
+    // A sticky one, such as /tmp, lets nobody replace what is not theirs.
+    let is_sticky = meta.mode() & STICKY != 0;
+    let we = (geteuid().as_raw(), getegid().as_raw());
+    if !is_sticky && others_write(meta.mode(), meta.gid(), we) && !is_read_only() {
         let why = format!("others can write to its folder {shown}: close it with chmod go-w");
         return Err(refused(why));
     }
     Ok(())
-}
-
-/// A sticky folder, such as /tmp, lets nobody replace what is not theirs.
-fn is_writable_by_others(meta: &Metadata) -> bool {
-    let we = (geteuid().as_raw(), getegid().as_raw());
-    meta.mode() & STICKY == 0 && others_write(meta.mode(), meta.gid(), we)
 }
 
 /// Many systems give each user a group of the same number, and let it write to all that is new.

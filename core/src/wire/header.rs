@@ -2,7 +2,9 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use http::header::{CONNECTION, CONTENT_LENGTH, TE, TRAILER, TRANSFER_ENCODING, UPGRADE};
+use http::header::{
+    CONNECTION, CONTENT_LENGTH, InvalidHeaderValue, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 /// The session of a legacy server.
@@ -48,6 +50,24 @@ pub fn encode(text: &str) -> HeaderValue {
     coded.unwrap_or(HeaderValue::from_static(""))
 }
 
+/// A value that may be a secret, and is shown nowhere.
+///
+/// # Errors
+///
+/// When there is a character in it that no header can carry.
+pub fn secret(text: &str) -> Result<HeaderValue, InvalidHeaderValue> {
+    let mut value = HeaderValue::from_str(text)?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+/// What a user and a password are sent as.
+pub(crate) fn basic(user: impl AsRef<[u8]>, password: impl AsRef<[u8]>) -> HeaderValue {
+    let pair = STANDARD.encode([user.as_ref(), b":", password.as_ref()].concat());
+    // Visible ASCII and a blank only.
+    secret(&format!("Basic {pair}")).unwrap_or(HeaderValue::from_static(""))
+}
+
 /// The value of `name`. Answers have few headers, which are sooner looked through than a name is
 /// hashed, and every answer is asked for three.
 #[must_use]
@@ -82,7 +102,7 @@ pub fn parse_line(line: &str) -> Result<(HeaderName, String), String> {
     Ok((name, value.trim().to_owned()))
 }
 
-/// Checks a header's value.
+/// Checks the value of a header that is given by the user, and may be a secret.
 ///
 /// # Errors
 ///
@@ -91,8 +111,7 @@ pub fn parse_value(name: &HeaderName, value: &str) -> Result<HeaderValue, String
     if value.contains(['\r', '\n']) {
         return Err(format!("the value of header '{name}' has a line break in it"));
     }
-    HeaderValue::from_str(value)
-        .map_err(|_| format!("the value of header '{name}' has a control character in it"))
+    secret(value).map_err(|_| format!("the value of header '{name}' has a control character in it"))
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ use crate::auth::{CredentialCommand, Credentials, Prints, Source, bare_token, re
 use crate::environment::Environment;
 use crate::limits;
 use crate::secret::{Scrubber, Secret};
+use crate::wire::header;
 
 /// Tokens that need not stand on the command line.
 #[derive(Args)]
@@ -135,16 +136,14 @@ fn bearer(name: &str, value: Option<String>) -> Result<HeaderValue, Usage> {
     if token.is_empty() {
         return Err(wrong("is empty"));
     }
-    let mut value = HeaderValue::from_str(&format!("Bearer {token}"))
-        .map_err(|_| wrong("holds characters that no header can carry"))?;
-    value.set_sensitive(true);
-    Ok(value)
+    header::secret(&format!("Bearer {token}"))
+        .map_err(|_| wrong("holds characters that no header can carry"))
 }
 
 fn source(
     typed: &Flags,
     path: Option<&str>,
-    environment: impl FnOnce() -> Environment,
+    environment: impl Fn() -> Environment,
 ) -> Result<Option<Source>, Usage> {
     if let Some(file) = &typed.bearer_file {
         read_token_file(file).map_err(|error| {
@@ -160,8 +159,9 @@ fn source(
     for (text, prints, flag) in commands {
         if let Some(text) = text {
             let words = words(text, typed.credential_shell);
-            let command =
-                words.and_then(|words| CredentialCommand::new(words, prints)).ok_or_else(|| {
+            let command = words
+                .and_then(|words| CredentialCommand::new(words, prints, environment()))
+                .ok_or_else(|| {
                     Usage::new(format!(
                         "{flag}: there is no command in it, or a quote is not closed"
                     ))
@@ -170,7 +170,7 @@ fn source(
                 let name = command.program();
                 return Err(Usage::new(format!("{flag}: there is no program '{name}' to be run")));
             }
-            return Ok(Some(Source::Command(command.environment(environment()))));
+            return Ok(Some(Source::Command(command)));
         }
     }
     Ok(None)

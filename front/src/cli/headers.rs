@@ -93,8 +93,7 @@ fn read_line(
         return Err(wrong(format!("header '{name}' is HTTP's own and cannot be set")));
     }
     let expanded = expand(&value, &lookup).map_err(wrong)?;
-    let mut checked = header::parse_value(&name, &expanded.text).map_err(wrong)?;
-    checked.set_sensitive(true);
+    let checked = header::parse_value(&name, &expanded.text).map_err(wrong)?;
     if !expanded.values.is_empty() || is_secret_name(name.as_str()) {
         scrubber.add(&Secret::new(expanded.text));
     }

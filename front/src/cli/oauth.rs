@@ -211,7 +211,7 @@ pub(super) fn of(
             false => Bearer::AccessToken,
         },
         success_url: oauth_given::success_url(typed.given.oauth_success_url.as_ref(), allow_http)?,
-        show: if typed.is_pasted { Arc::new(paste::show) } else { Arc::new(show) },
+        show: Some(if typed.is_pasted { Arc::new(paste::show) } else { Arc::new(show) }),
         open: (!typed.is_pasted).then(|| browser::opener(environment::for_browser(typed), lookup)),
         process: None,
     }))

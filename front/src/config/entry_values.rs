@@ -65,8 +65,7 @@ impl Reader<'_> {
             if header::is_framing(&name) {
                 return Err(wrong(format!("header '{name}' is HTTP's own and cannot be set")));
             }
-            let mut checked = header::parse_value(&name, &value.text).map_err(wrong)?;
-            checked.set_sensitive(true);
+            let checked = header::parse_value(&name, &value.text).map_err(wrong)?;
             if !value.values.is_empty() || is_secret_name(name.as_str()) {
                 self.secrets.push(Secret::new(&*value.text));
             }

@@ -70,7 +70,7 @@ impl OAuth {
             let message = format!("{} asks for no login (HTTP {status})", shown(&self.server));
             return Err(login_error(message));
         }
-        let before = self.held.kept().await;
+        let before = self.kept().await;
         let lock = match self.store.lock_logins(limits::LOCK_WAIT).await {
             Some(lock) => lock,
             None => {
@@ -78,7 +78,7 @@ impl OAuth {
                 // Whoever pastes has no browser here.
                 let opener = self.settings.paste.is_none().then_some(Opener::Person);
                 let (lock, _) = self.lock_for_login(opener).await?;
-                if self.held.reread(&before).await {
+                if self.reread(&before).await {
                     return Ok(());
                 }
                 lock
@@ -89,7 +89,7 @@ impl OAuth {
         self.check_place()?;
         if flow::log_in(self, Challenge::of(&said).as_ref(), lock).await? {
             let access = |kept: StoredLogin| kept.token.map(|token| token.access);
-            let is_kept = access(self.store.read().await) == access(self.held.kept().await);
+            let is_kept = access(self.store.read().await) == access(self.kept().await);
             return if is_kept { Ok(()) } else { Err(self.unkept("They are gone")) };
         }
         let message = format!("{} wants credentials, but knows of no login", shown(&self.server));
@@ -119,12 +119,6 @@ impl OAuth {
         login_error(message).because(why).hint(hint)
     }
 
-    /// Whether there is a token, however old; the store is not read for that.
-    #[must_use]
-    pub fn has_token(&self) -> bool {
-        self.held.has_token()
-    }
-
     /// What is kept; `None` if nobody is logged in.
     pub async fn account(&self) -> Option<Account> {
         let kept = serde_json::to_value(self.store.read().await).ok()?;
@@ -140,7 +134,7 @@ impl OAuth {
     /// How many other logins for this server are kept in files, whatever keeps them apart.
     #[must_use]
     pub fn count_others(&self) -> usize {
-        let OAuthSettings { folder, usual_folder, .. } = &*self.settings;
+        let OAuthSettings { folder, usual_folder, .. } = &self.settings;
         let Some(folder) = folder else { return 0 };
         let Ok(all) = listing(folder, usual_folder.as_deref()) else { return 0 };
         let (server, name) = (shown(&self.server), self.store.name());
@@ -182,7 +176,7 @@ impl OAuth {
             was_there |= is_removed;
         }
         if named.is_none() {
-            self.held.forget();
+            self.forget();
         }
         let logged_out = match revoked {
             _ if !was_there => LoggedOut::Nobody,

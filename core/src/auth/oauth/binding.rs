@@ -15,11 +15,11 @@ impl OAuth {
     /// A secret of the user's is bound to the first issuer that it was used with: a server cannot
     /// name another one later to get it.
     pub(super) async fn kept_for(&self, authority: &Authority) -> Result<StoredLogin, Error> {
-        let kept = self.held.kept().await;
+        let kept = self.kept().await;
         let is_same = |before: &String| is_same_issuer(before, &authority.issuer);
         if let Some(before) = kept.issuer.as_ref().filter(|before| !is_same(before)) {
             self.check_bound(before, &authority.issuer)?;
-            self.held.set_refuses_resource(false);
+            self.set_refuses_resource(false);
             return Ok(StoredLogin::default());
         }
         Ok(kept)

@@ -34,7 +34,7 @@ impl LoginRun<'_> {
         let (mut callback, mut verifier) = self.consent(&identity, &redirect, browser).await?;
         if oauth.resource(authority).is_some() && callback.rejects_resource() {
             debug!("the provider does not want to know what the token is for: asked without it");
-            oauth.held.set_refuses_resource(true);
+            oauth.set_refuses_resource(true);
             (callback, verifier) = self.consent(&identity, &redirect, browser).await?;
         }
         let (verifier, redirect) = (Some(verifier), Some(redirect));
@@ -67,8 +67,7 @@ impl LoginRun<'_> {
         };
         // The note first: whoever sees the page may look for it.
         let noted = store.note_page(&note).await;
-        (settings.show)(&note.prompt, &note.parties);
-        let _pending = self.oauth.pending_at(&note);
+        let _pending = self.oauth.show(&note);
         tokio::select! {
             outcome = coming => outcome,
             () = noted.withdrawn() => Err(Failed::unfinished(login_error(format!(
@@ -128,7 +127,7 @@ impl LoginRun<'_> {
     /// Who we are, and where the browser comes back to. A client that was registered keeps its port:
     /// many a provider compares redirect addresses to the letter.
     async fn introduce(&self) -> Result<(CallbackPort, ClientIdentity), Error> {
-        let OAuthSettings { callback_port: wanted, callback, .. } = &*self.oauth.settings;
+        let OAuthSettings { callback_port: wanted, callback, .. } = &self.oauth.settings;
         let fits = |identity: &ClientIdentity| {
             let is_wanted = |port: u16| wanted.as_ref().is_none_or(|wanted| wanted.contains(&port));
             let has_place = identity.place.as_ref().is_none_or(|place| place == callback);

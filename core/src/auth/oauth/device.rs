@@ -45,7 +45,7 @@ impl LoginRun<'_> {
         let form = request.scope.iter().map(|&scope| ("scope", scope.to_owned())).collect();
         let (status, answer) = TokenRequest { endpoint: &place, ..request }.ask(&form).await?;
         if let Some("invalid_client" | "unauthorized_client") = answer["error"].as_str() {
-            self.oauth.held.forget_client_alone(&identity.id).await;
+            self.oauth.forget_client_alone(&identity.id).await;
         }
         let issued = self.device_code(status, &answer)?;
         let polling = self.poll(&request, &issued);

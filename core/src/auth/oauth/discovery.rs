@@ -25,7 +25,7 @@ impl Authority {
         known: Option<&str>,
     ) -> Result<Option<Self>, Error> {
         let OAuth { server, settings, .. } = oauth;
-        let OAuthSettings { given, grant, .. } = &**settings;
+        let OAuthSettings { given, grant, .. } = settings;
         let finding = timeout(limits::DISCOVERY_WAIT, oauth.find_authority(challenge, known));
         let found = finding.await.unwrap_or_else(|_| {
             let server = shown(server);

@@ -10,9 +10,9 @@ use super::challenge::Challenge;
 use super::command_line::{login_command, logout_command};
 use super::grant::{TokenRefusal, TokenRequest};
 use super::identity::{self, ClientIdentity, Only};
-use super::kept::{Holder, StoredLogin};
 use super::pages::{Facts, Page};
 use super::pause::{Failed, How};
+use super::renewal::Cause;
 use super::scope::Scopes;
 use super::store_lock::Lock;
 use super::token::Token;
@@ -65,6 +65,9 @@ pub(super) async fn log_in(
         if oauth.asks_a_person() {
             state.logins.note(Instant::now());
         }
+        if Cause::of(challenge) == Cause::Scope {
+            state.step_ups.note(Instant::now());
+        }
         state.last_failure = Some((Instant::now(), Err(given_up)));
     });
     let outcome = try_login(oauth, challenge, lock).await;
@@ -85,7 +88,7 @@ async fn try_login(
     challenge: Option<&Challenge>,
     lock: Lock,
 ) -> Result<bool, Failed> {
-    if oauth.store.probe().await? && oauth.held.look().await {
+    if oauth.store.probe().await? && oauth.look().await {
         return Ok(true);
     }
     let Some(run) = LoginRun::plan(oauth, challenge).await? else { return Ok(false) };
@@ -104,7 +107,7 @@ async fn try_login(
 impl<'a> LoginRun<'a> {
     /// Finds out all that a login needs but a person. `None`: the server knows of no logins.
     async fn plan(oauth: &'a OAuth, challenge: Option<&Challenge>) -> Result<Option<Self>, Error> {
-        let known = oauth.held.kept().await.issuer;
+        let known = oauth.kept().await.issuer;
         let Some(authority) = Authority::of(oauth, challenge, known.as_deref()).await? else {
             return Ok(None);
         };
@@ -181,7 +184,7 @@ impl<'a> LoginRun<'a> {
 
     /// What it is about, for its last page.
     fn facts(&self) -> Facts {
-        let OAuthSettings { given, profile, send_resource, .. } = &*self.oauth.settings;
+        let OAuthSettings { given, profile, send_resource, .. } = &self.oauth.settings;
         let resource = given.resource.as_deref().filter(|_| *send_resource).unwrap_or_default();
         let resource = Url::parse(resource).map_or(resource.to_owned(), |url| shown(&url));
         vec![
@@ -204,23 +207,9 @@ impl<'a> LoginRun<'a> {
     /// Keeps what the login has brought.
     async fn keep(&self, identity: ClientIdentity, token: Token) {
         self.note_done();
-        let Self { oauth, plan: Plan { authority, token_endpoint, .. } } = self;
-        // It was checked before anybody was asked.
-        let kept = oauth.kept_for(authority).await.unwrap_or_default();
-        let holder = Some(Holder { id: identity.id.clone(), proof: identity.proof });
-        let is_configured = identity::is_configured(&oauth.settings, &identity.id);
-        let login = StoredLogin {
-            issuer: Some(authority.issuer.clone()),
-            identity: if is_configured { kept.identity } else { Some(identity) },
-            holder,
-            token: Some(token),
-            token_endpoint: Some(token_endpoint.to_string()),
-            revocation_endpoint: authority.metadata.revocation_endpoint.clone(),
-            resource: oauth.resource(authority).map(str::to_owned),
-            near: Some(oauth.web.near()),
-            ..StoredLogin::default()
-        };
-        oauth.held.keep_alone(login).await;
+        let Plan { authority, token_endpoint, .. } = &self.plan;
+        let endpoint = Some(token_endpoint.to_string());
+        self.oauth.keep_login(Some(authority), Some(identity), token, endpoint).await;
     }
 
     async fn as_client(&self) -> Result<(ClientIdentity, Token), Error> {
@@ -262,7 +251,7 @@ impl<'a> LoginRun<'a> {
     /// Why there is no token. A client that the provider does not know any more is forgotten.
     pub(super) async fn refused(&self, identity: &ClientIdentity, refusal: TokenRefusal) -> Failed {
         if matches!(refusal, TokenRefusal::Client(_)) {
-            self.oauth.held.forget_client_alone(&identity.id).await;
+            self.oauth.forget_client_alone(&identity.id).await;
         }
         refusal.into()
     }

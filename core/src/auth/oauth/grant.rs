@@ -2,8 +2,6 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use http::{HeaderValue, StatusCode};
 use serde_json::Value;
 use tracing::debug;
@@ -16,6 +14,7 @@ use super::words::{login_error, refused};
 use super::{OAuth, pkce};
 use crate::error::Error;
 use crate::secret::{Scrubber, Secret};
+use crate::wire::header;
 
 /// What the token endpoint is asked with.
 pub(super) struct TokenRequest<'a> {
@@ -62,7 +61,7 @@ impl TokenRequest<'_> {
 
     /// The same, with the answer as it is.
     pub(super) async fn ask(&self, form: &Form) -> Result<(StatusCode, Value), Error> {
-        let resource = self.resource.filter(|_| !self.oauth.held.refuses_resource());
+        let resource = self.resource.filter(|_| !self.oauth.refuses_resource());
         let (mut status, mut answer) = self.attempt(form, resource, coded).await?;
         if self.has_other_spelling() && answer["error"] == "invalid_client" {
             debug!("the provider does not know the client: asked with its secret as it is");
@@ -76,7 +75,7 @@ impl TokenRequest<'_> {
             debug!("the provider does not know the parameter resource: asked without it");
             (status, answer) = self.attempt(form, None, coded).await?;
             if status.is_success() {
-                self.oauth.held.set_refuses_resource(true);
+                self.oauth.set_refuses_resource(true);
             }
         }
         Ok((status, answer))
@@ -109,7 +108,7 @@ impl TokenRequest<'_> {
         let mut basic = None;
         match (self.identity.proof, &self.identity.secret) {
             (ClientAuthentication::Basic, Some(secret)) => {
-                basic = Some(basic_header(&self.identity.id, secret.reveal(), spell)?);
+                basic = Some(header::basic(spell(&self.identity.id), spell(secret.reveal())));
             }
             (ClientAuthentication::Post, Some(secret)) => {
                 form.push(("client_id", self.identity.id.clone()));
@@ -207,17 +206,10 @@ fn coded(text: &str) -> String {
     url::form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }
 
-fn basic_header(id: &str, secret: &str, spell: fn(&str) -> String) -> Result<HeaderValue, Error> {
-    let pair = format!("{}:{}", spell(id), spell(secret));
-    let pair = STANDARD.encode(pair);
-    let mut value = HeaderValue::from_str(&format!("Basic {pair}"))
-        .map_err(|_| login_error("The client id cannot be sent in a header"))?;
-    value.set_sensitive(true);
-    Ok(value)
-}
-
 #[cfg(test)]
 mod tests {
+    use base64::Engine;
+    use base64::engine::general_purpose::STANDARD;
     use serde_json::json;
 
     use super::*;
@@ -236,11 +228,11 @@ mod tests {
 
     #[test]
     fn ids_and_secrets_are_coded_before_they_are_joined() {
-        let value = basic_header("a b", "c:d", coded).unwrap();
+        let value = header::basic(coded("a b"), coded("c:d"));
         let coded = value.to_str().unwrap().strip_prefix("Basic ").unwrap();
         assert_eq!(STANDARD.decode(coded).unwrap(), b"a+b:c%3Ad");
         assert!(value.is_sensitive());
-        let plain = basic_header("a b", "c:d", str::to_owned).unwrap();
+        let plain = header::basic("a b", "c:d");
         let plain = plain.to_str().unwrap().strip_prefix("Basic ").unwrap();
         assert_eq!(STANDARD.decode(plain).unwrap(), b"a b:c:d");
     }

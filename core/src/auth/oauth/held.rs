@@ -1,27 +1,18 @@
 //! The login that is in use here: held in memory, and kept in step with the store, which other
 //! processes change as well.
 
-use std::sync::{Arc, Mutex};
-
 use tracing::debug;
 
-use super::OAuthSettings;
-use super::kept::StoredLogin;
-use super::store::Store;
-use super::web::Web;
+use super::OAuth;
+use super::authority::Authority;
+use super::identity::{self, ClientIdentity};
+use super::kept::{Holder, StoredLogin};
+use super::token::Token;
 use crate::limits;
-use crate::lock::lock;
 
-/// A login in memory and in the store.
-pub(super) struct HeldLogin {
-    settings: Arc<OAuthSettings>,
-    web: Arc<Web>,
-    store: Store,
-    state: Mutex<HeldState>,
-}
-
+/// A login in memory.
 #[derive(Default)]
-struct HeldState {
+pub(super) struct HeldLogin {
     kept: Option<StoredLogin>,
     /// Counts how often `kept` was replaced.
     version: u64,
@@ -31,103 +22,120 @@ struct HeldState {
     refuses_resource: bool,
 }
 
-impl HeldLogin {
-    /// The login in `store`, which is not read yet.
-    pub(super) fn new(settings: Arc<OAuthSettings>, web: Arc<Web>, store: Store) -> Self {
-        Self { settings, web, store, state: Mutex::default() }
-    }
-
+impl OAuth {
     /// What there is; the store is read for the first who asks.
     pub(super) async fn kept(&self) -> StoredLogin {
-        if let Some(kept) = self.state(|state| state.kept.clone()) {
+        if let Some(kept) = self.held(|held| held.kept.clone()) {
             return kept;
         }
         let stored = self.without_others(self.store.read().await);
-        self.state(|state| {
-            if let Some(kept) = &state.kept {
+        self.held(|held| {
+            if let Some(kept) = &held.kept {
                 // Somebody else was quicker, and it may have been renewed since.
                 return kept.clone();
             }
             if let Some(near) = stored.near {
                 self.web.set_near(near);
             }
-            state.is_stored = stored.token.is_some();
-            state.hold(stored.clone());
+            held.is_stored = stored.token.is_some();
+            held.hold(stored.clone());
             stored
         })
     }
 
     /// Whether there is a token, however old; the store is not read for that.
-    pub(super) fn has_token(&self) -> bool {
-        self.state(|state| state.kept.as_ref().is_some_and(|kept| kept.token.is_some()))
+    #[must_use]
+    pub fn has_token(&self) -> bool {
+        self.held(|held| held.kept.as_ref().is_some_and(|kept| kept.token.is_some()))
     }
 
     /// Whether the authorization server does not want to be told what a token is for.
     pub(super) fn refuses_resource(&self) -> bool {
-        self.state(|state| state.refuses_resource)
+        self.held(|held| held.refuses_resource)
     }
 
     /// Notes whether it does.
     pub(super) fn set_refuses_resource(&self, refuses: bool) {
-        self.state(|state| state.refuses_resource = refuses);
+        self.held(|held| held.refuses_resource = refuses);
     }
 
     /// Takes over what another process has stored. `true` if that is another token than before.
     pub(super) async fn reread(&self, before: &StoredLogin) -> bool {
-        let version = self.state(|state| state.version);
+        let version = self.held(|held| held.version);
         let Some(stored) = self.store.look().await else { return false };
-        self.state(|state| {
-            let held = state.kept.clone().unwrap_or_default();
-            if state.version != version {
+        self.held(|held| {
+            let current = held.kept.clone().unwrap_or_default();
+            if held.version != version {
                 // It was replaced while the store was read, which knows nothing newer.
-                return held.has_other_token_than(before);
+                return current.has_other_token_than(before);
             }
-            if stored.token.is_none() && state.is_stored {
+            if stored.token.is_none() && held.is_stored {
                 debug!(
                     "the token was taken out of the store by a logout: it is forgotten here, too"
                 );
-                state.is_stored = false;
-                state.hold(stored);
+                held.is_stored = false;
+                held.hold(stored);
                 return false;
             }
             let stored = self.without_others(stored);
             let is_other = stored.has_other_token_than(before);
             // What is held already is not taken over: where it came from would be forgotten.
-            if is_other && stored.has_other_token_than(&held) {
-                state.is_stored = true;
-                state.hold(stored);
+            if is_other && stored.has_other_token_than(&current) {
+                held.is_stored = true;
+                held.hold(stored);
             }
             is_other
         })
     }
 
     /// The same, compared with what there is.
-    pub(super) async fn look(&self) -> bool {
+    pub(in crate::auth) async fn look(&self) -> bool {
         self.reread(&self.kept().await).await
     }
 
     /// Uses `kept` from now on, and stores it.
     pub(super) async fn keep(&self, kept: StoredLogin) {
         // Before it is stored: it is used from now on, and may be refused.
-        let kept = self.state(|state| {
-            let kept = StoredLogin { without_resource: state.refuses_resource, ..kept };
-            state.hold(kept.clone());
+        let kept = self.held(|held| {
+            let kept = StoredLogin { without_resource: held.refuses_resource, ..kept };
+            held.hold(kept.clone());
             kept
         });
         let has_token = kept.token.is_some();
         let is_stored = self.store.write(kept).await && has_token;
-        self.state(|state| state.is_stored = is_stored);
+        self.held(|held| held.is_stored = is_stored);
     }
 
-    /// The same for what a login has brought: others may be renewing what it replaces.
-    pub(super) async fn keep_alone(&self, kept: StoredLogin) {
+    /// Keeps `token`, which `client` got from `authority` by a login, as far as they are known. Others
+    /// may be renewing what it replaces.
+    pub(super) async fn keep_login(
+        &self,
+        authority: Option<&Authority>,
+        client: Option<ClientIdentity>,
+        token: Token,
+        token_endpoint: Option<String>,
+    ) {
+        let holder = client.as_ref().map(|c| Holder { id: c.id.clone(), proof: c.proof });
+        let is_registered =
+            |client: &ClientIdentity| !identity::is_configured(&self.settings, &client.id);
+        let login = StoredLogin {
+            issuer: authority.map(|authority| authority.issuer.clone()),
+            identity: client.filter(is_registered),
+            holder,
+            token: Some(token),
+            token_endpoint,
+            revocation_endpoint: authority.and_then(|a| a.metadata.revocation_endpoint.clone()),
+            resource: authority.and_then(|a| self.resource(a)).map(str::to_owned),
+            near: Some(self.web.near()),
+            ..StoredLogin::default()
+        };
         let _lock = self.store.lock(limits::LOGIN_QUESTION).await;
-        self.keep(kept).await;
+        self.keep(login).await;
     }
 
     /// The store has nothing any more.
     pub(super) fn forget(&self) {
-        self.state(|state| state.kept = None);
+        self.held(|held| held.kept = None);
     }
 
     /// The next login begins with another registration. What is configured is not ours to forget.
@@ -140,26 +148,21 @@ impl HeldLogin {
         }
     }
 
-    /// What is stored, but for a token that was given to another client than the one that is
-    /// configured, and for all that another authorization server has given out than the one that the
+    /// What is stored, but for what another authorization server has given out than the one that the
     /// user has named.
     fn without_others(&self, stored: StoredLogin) -> StoredLogin {
-        if !self.settings.given.allows(stored.issuer.as_deref()) {
-            return StoredLogin { near: stored.near, ..StoredLogin::default() };
+        match self.settings.given.allows(stored.issuer.as_deref()) {
+            true => stored,
+            false => StoredLogin { near: stored.near, ..StoredLogin::default() },
         }
-        let holder = stored.holder.as_ref().map(|holder| &holder.id);
-        let holder = holder.or_else(|| stored.identity.as_ref().map(|identity| &identity.id));
-        let both = self.settings.client_id.as_ref().zip(holder);
-        let is_ours = both.is_none_or(|(ours, holder)| ours == holder);
-        StoredLogin { token: stored.token.filter(|_| is_ours), ..stored }
     }
 
-    fn state<T>(&self, look: impl FnOnce(&mut HeldState) -> T) -> T {
-        look(&mut lock(&self.state))
+    fn held<T>(&self, look: impl FnOnce(&mut HeldLogin) -> T) -> T {
+        self.state(|state| look(&mut state.held))
     }
 }
 
-impl HeldState {
+impl HeldLogin {
     fn hold(&mut self, kept: StoredLogin) {
         self.refuses_resource |= kept.without_resource;
         self.kept = Some(kept);

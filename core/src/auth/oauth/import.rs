@@ -9,7 +9,6 @@ use super::authority::Authority;
 use super::callback_server::Opener;
 use super::challenge::Challenge;
 use super::identity::{self, ClientAuthentication, ClientIdentity, Only};
-use super::kept::{Holder, StoredLogin};
 use super::metadata::{Issuer, is_same_issuer};
 use super::token::{Token, claims, number};
 use super::words::{login_error, said};
@@ -72,20 +71,7 @@ impl OAuth {
             (.., None) => Some("the server does not say where tokens are renewed"),
             _ => None,
         };
-        let holder = identity.as_ref().map(|i| Holder { id: i.id.clone(), proof: i.proof });
-        self.held
-            .keep_alone(StoredLogin {
-                issuer: authority.as_ref().map(|authority| authority.issuer.clone()),
-                identity: identity.filter(|i| !identity::is_configured(&self.settings, &i.id)),
-                holder,
-                token: Some(token),
-                token_endpoint: endpoint.cloned(),
-                revocation_endpoint: metadata.revocation_endpoint.clone(),
-                resource: authority.as_ref().and_then(|a| self.resource(a)).map(str::to_owned),
-                near: Some(self.web.near()),
-                ..StoredLogin::default()
-            })
-            .await;
+        self.keep_login(authority.as_ref(), identity, token, endpoint.cloned()).await;
         let account =
             self.account().await.ok_or_else(|| login_error("The tokens cannot be kept"))?;
         Ok(TakenOver { account, no_renewal })

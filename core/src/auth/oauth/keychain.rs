@@ -2,7 +2,6 @@
 //!
 //! A keychain may ask a person to unlock it and be silent meanwhile: whoever asks it here is kept.
 
-use std::fmt;
 use std::io;
 use std::sync::Arc;
 
@@ -29,12 +28,6 @@ pub(super) struct KeychainEntry {
 
 /// The name under which people find our entries.
 const SERVICE: &str = "mcp-span";
-
-impl fmt::Debug for KeychainEntry {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Entry").field("name", &self.name).finish_non_exhaustive()
-    }
-}
 
 impl KeychainEntry {
     /// The entry `name` in the keychain of this system.

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::fmt;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::sync::{Arc, Mutex, Once};
 use std::time::SystemTime;
 
 use http::header::AUTHORIZATION;
@@ -16,6 +16,7 @@ use url::Url;
 
 use crate::error::Error;
 use crate::limits;
+use crate::lock::lock;
 use crate::net;
 use crate::secret::shown;
 
@@ -86,8 +87,8 @@ pub use paste::Paste;
 pub use process::login_process;
 pub use prompt::{Parties, Prompt};
 use recent::Recent;
-use renewal::Cause;
-pub(super) use renewal::Renewal;
+pub(super) use renewal::Cause;
+use renewal::Renewal;
 use scope::Scopes;
 pub use settings::{Grant, LoginCommand, OAuthSettings, Open, Show, TokenStore};
 use store::Store;
@@ -101,15 +102,12 @@ use words::{login_error, refused};
 /// The tokens of one server.
 pub struct OAuth {
     server: Url,
-    settings: Arc<OAuthSettings>,
-    web: Arc<Web>,
+    settings: OAuthSettings,
+    web: Web,
     store: Store,
-    held: HeldLogin,
     state: Mutex<OAuthState>,
     /// Whoever has it renews the token, the others wait for what comes of that.
     renewing: tokio::sync::Mutex<()>,
-    /// The same for finding out whether refreshed tokens are rejected.
-    looking: tokio::sync::Mutex<()>,
     /// Said once: the token is not there that is to be sent.
     no_id_token: Once,
     /// Where a person has to go, for a login that waits for one.
@@ -125,6 +123,7 @@ impl fmt::Debug for OAuth {
 
 #[derive(Default)]
 struct OAuthState {
+    held: HeldLogin,
     /// When more scope was asked for.
     step_ups: Recent,
     /// When logins were begun.
@@ -156,13 +155,10 @@ impl OAuth {
     pub fn new(server: &Url, settings: OAuthSettings, options: net::Options) -> Self {
         let server = without_fragment(server);
         let store = Store::of(&server, &settings);
-        let web = Arc::new(Web::new(options, &server, &settings.given));
-        let settings = Arc::new(settings);
-        let held = HeldLogin::new(Arc::clone(&settings), Arc::clone(&web), store.clone());
-        let (state, pending, no_id_token) =
-            (Mutex::default(), watch::Sender::default(), Once::new());
-        let (renewing, looking) = (tokio::sync::Mutex::default(), tokio::sync::Mutex::default());
-        Self { server, settings, web, store, held, state, renewing, looking, no_id_token, pending }
+        let web = Web::new(options, &server, &settings.given);
+        let (state, renewing) = (Mutex::default(), tokio::sync::Mutex::default());
+        let (pending, no_id_token) = (watch::Sender::default(), Once::new());
+        Self { server, settings, web, store, state, renewing, no_id_token, pending }
     }
 
     /// Whether a login with these settings is kept in a file. Neither a network nor a keychain is
@@ -179,7 +175,7 @@ impl OAuth {
     }
 
     fn resource<'a>(&self, authority: &'a Authority) -> Option<&'a str> {
-        let is_told = self.settings.send_resource && !self.held.refuses_resource();
+        let is_told = self.settings.send_resource && !self.refuses_resource();
         authority.resource.as_deref().filter(|_| is_told)
     }
 
@@ -190,7 +186,7 @@ impl OAuth {
 
     /// The header to send now: none before there was a login.
     pub(super) async fn current(self: &Arc<Self>) -> HeaderMap {
-        let kept = self.held.kept().await;
+        let kept = self.kept().await;
         let can_be_renewed = |token: &&Token| token.refresh.is_some() || !self.asks_a_person();
         let renewable = kept.token.as_ref().filter(can_be_renewed);
         match renewable.map(|token| self.age(token)) {
@@ -207,7 +203,7 @@ impl OAuth {
 
     /// What there is, however old.
     pub(super) async fn header(&self) -> HeaderMap {
-        let (bearer, kept) = (self.settings.bearer, self.held.kept().await);
+        let (bearer, kept) = (self.settings.bearer, self.kept().await);
         let Some(token) = &kept.token else { return HeaderMap::new() };
         if bearer == Bearer::IdToken && token.id.is_none() {
             self.no_id_token.call_once(|| {
@@ -225,56 +221,48 @@ impl OAuth {
         token.age(self.settings.bearer, SystemTime::now(), self.settings.skew)
     }
 
-    /// The server has refused what `current` gave: what can be done without asking anybody.
-    pub(super) async fn remedy(
+    /// The server has refused what `current` gave. Does what can be done without asking anybody, and
+    /// gives back whether only a login may help.
+    pub(super) async fn needs_login(
         self: &Arc<Self>,
         status: StatusCode,
         challenge: Option<&Challenge>,
-    ) -> Result<Renewal, Error> {
-        let is_step_up = challenge.is_some_and(Challenge::wants_more_scope);
-        if status == StatusCode::FORBIDDEN && !is_step_up {
-            return Ok(Renewal::Futile);
+    ) -> Result<bool, Error> {
+        let cause = Cause::of(challenge);
+        if status == StatusCode::FORBIDDEN && cause != Cause::Scope {
+            return Ok(false);
         }
-        let before = self.held.kept().await;
-        let cause = if is_step_up { Cause::Scope } else { Cause::Refusal };
-        let renewal = self.renew(&before, cause).await?;
-        if let Some(challenge) = challenge.filter(|_| is_step_up && renewal != Renewal::Done) {
-            let granted = self.held.kept().await.token.and_then(|token| token.scope);
-            let configured = self.settings.scope.as_deref();
-            if !Scopes::can_grow(configured, granted.as_deref(), challenge) {
-                debug!("the server wants more scope, and a login would bring none");
-                return Ok(Renewal::Futile);
-            }
+        if self.renew(&self.kept().await, cause).await? == Renewal::Done {
+            return Ok(false);
         }
-        Ok(renewal)
+        let Some(challenge) = challenge.filter(|_| cause == Cause::Scope) else { return Ok(true) };
+        let granted = self.kept().await.token.and_then(|token| token.scope);
+        let configured = self.settings.scope.as_deref();
+        let can_grow = Scopes::can_grow(configured, granted.as_deref(), challenge);
+        if !can_grow {
+            debug!("the server wants more scope, and a login would bring none");
+        }
+        Ok(can_grow)
     }
 
     /// Logs in after the server has refused what there was, unless another process has, or there
     /// were enough logins.
     pub(super) async fn log_in_after(
         &self,
+        cause: Cause,
         challenge: Option<&Challenge>,
-        renews_in_vain: bool,
     ) -> Result<(), Error> {
-        let before = self.held.kept().await;
-        let is_step_up = challenge.is_some_and(Challenge::wants_more_scope);
-        let cause = match (renews_in_vain, is_step_up) {
-            (true, _) => Cause::RefreshedTokenRejected,
-            (false, true) => Cause::Scope,
-            (false, false) => Cause::Refusal,
-        };
+        let before = self.kept().await;
         let (lock, failed) = self.lock_for_login(Some(Opener::Program)).await?;
         match self.renew_alone(&before, cause, limits::LOGIN_QUESTION).await? {
             Renewal::Done => return Ok(()),
-            Renewal::Impossible | Renewal::Futile => {}
+            Renewal::Impossible => {}
             Renewal::Held => return Err(self.not_in_time("renewed the token of")),
         }
         if let Some(error) = failed {
             return Err(error);
         }
-        let is_enough =
-            if is_step_up { self.has_stepped_up_enough() } else { self.has_tried_enough() };
-        if is_enough {
+        if self.has_tried_enough(cause) {
             debug!("the server refuses what logins bring: no other is begun");
             return Ok(());
         }
@@ -313,13 +301,16 @@ impl OAuth {
         if let (Some(opener), Some(again)) = (opener, note.again.clone()) {
             tokio::spawn(async move { callback_server::open_again(&again, opener).await });
         }
-        (self.settings.show)(&note.prompt, &note.parties);
-        let pending = self.pending_at(&note);
+        let pending = self.show(&note);
         Some((note.id, pending))
     }
 
-    /// Tells whoever listens that a login waits for a person, until the result is dropped.
-    fn pending_at(&self, note: &PageNote) -> PendingGuard<'_> {
+    /// Tells a person where to log in, and whoever listens that this is waited for, until the result
+    /// is dropped.
+    fn show(&self, note: &PageNote) -> PendingGuard<'_> {
+        if let Some(show) = &self.settings.show {
+            show(&note.prompt, &note.parties);
+        }
         // Behind "open".
         let comma = if matches!(note.prompt, Prompt::Device { .. }) { "," } else { "" };
         let text = format!("{}{comma} to {}", note.prompt, note.parties);
@@ -327,30 +318,16 @@ impl OAuth {
         PendingGuard(&self.pending)
     }
 
-    /// Looks for what another process may have stored.
-    pub(super) async fn look(&self) {
-        self.held.look().await;
-    }
-
-    fn has_tried_enough(&self) -> bool {
-        let (most, window) = (limits::LOGINS_IN_A_ROW, limits::LOGIN_PAUSE);
-        self.state(|state| state.logins.is_enough(most, window, Instant::now()))
-    }
-
-    /// Notes another one if there were not too many.
-    fn has_stepped_up_enough(&self) -> bool {
-        let (most, window, now) = (limits::STEP_UPS, limits::STEP_UP_WINDOW, Instant::now());
-        self.state(|state| {
-            let is_enough = state.step_ups.is_enough(most, window, now);
-            if !is_enough {
-                state.step_ups.note(now);
-            }
-            is_enough
+    fn has_tried_enough(&self, cause: Cause) -> bool {
+        let now = Instant::now();
+        self.state(|state| match cause {
+            Cause::Scope => state.step_ups.is_enough(limits::STEP_UPS, limits::STEP_UP_WINDOW, now),
+            _ => state.logins.is_enough(limits::LOGINS_IN_A_ROW, limits::LOGIN_PAUSE, now),
         })
     }
 
     fn state<T>(&self, look: impl FnOnce(&mut OAuthState) -> T) -> T {
-        look(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+        look(&mut lock(&self.state))
     }
 }
 
@@ -410,7 +387,7 @@ mod tests {
             apart_by: Vec::new(),
             bearer: Bearer::AccessToken,
             success_url: None,
-            show: Arc::new(|_, _| ()),
+            show: None,
             open: None,
             process: None,
         }
@@ -426,12 +403,12 @@ mod tests {
         let again = flow::log_in(&oauth, None, lock().await);
         let again = timeout(Duration::from_secs(1), again).await.expect("at once");
         assert!(again.unwrap_err().message.contains("given up"));
-        assert!(!oauth.has_tried_enough(), "one was begun");
+        assert!(!oauth.has_tried_enough(Cause::Refusal), "one was begun");
         oauth.state(|state| state.last_failure = None);
         let begun =
             timeout(Duration::from_millis(50), flow::log_in(&oauth, None, lock().await)).await;
         assert!(begun.is_err());
-        assert!(oauth.has_tried_enough(), "and another");
+        assert!(oauth.has_tried_enough(Cause::Refusal), "and another");
     }
 
     #[tokio::test]

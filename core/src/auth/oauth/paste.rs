@@ -1,6 +1,5 @@
 //! The way back from a login for those whose browser is on another machine: the address, pasted.
 
-use std::fmt;
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
@@ -18,12 +17,6 @@ pub struct Paste {
     pub lines: Arc<dyn Fn() -> mpsc::Receiver<String> + Send + Sync>,
     /// Says something to the person.
     pub say: Arc<dyn Fn(&str) + Send + Sync>,
-}
-
-impl fmt::Debug for Paste {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Paste")
-    }
 }
 
 impl Paste {

@@ -4,7 +4,6 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
-use tracing::debug;
 
 use super::grant::TokenRefusal;
 use super::store::Store;
@@ -88,9 +87,7 @@ impl Store {
             reason: failed.error.reason.as_deref().map(str::to_owned),
             hint: failed.error.hint.clone(),
         };
-        if let Err(error) = self.write_note("pause", &note).await {
-            debug!("other processes will not know that a login came to nothing: {error}");
-        }
+        self.write_note("pause", &note).await;
     }
 
     /// Why the login of this name came to nothing, if it did.

@@ -46,7 +46,7 @@ impl LoginRun<'_> {
             let _lock = lock;
             return self.ask_here().await;
         };
-        let before = oauth.held.kept().await;
+        let before = oauth.kept().await;
         // It is the process that needs it.
         drop(lock);
         match self.start_process(command).await {
@@ -55,7 +55,7 @@ impl LoginRun<'_> {
                 debug!("no process could be had for the login, which is done here: {error}");
                 let locking = oauth.lock_for_login(Some(Opener::Program)).await;
                 let (_lock, _) = locking.map_err(Failed::unfinished)?;
-                if oauth.held.reread(&before).await {
+                if oauth.reread(&before).await {
                     return Ok(());
                 }
                 self.ask_here().await
@@ -120,9 +120,9 @@ impl LoginRun<'_> {
     /// Whether the login has brought what it was begun for. A renewal changes the store as well, but
     /// brings no more scope.
     async fn has_brought(&self, before: &StoredLogin) -> bool {
-        let is_other = self.oauth.held.reread(before).await;
+        let is_other = self.oauth.reread(before).await;
         let is_step_up = self.plan.is_step_up;
-        is_other && (!is_step_up || is_renewed(before, &self.oauth.held.kept().await, Cause::Scope))
+        is_other && (!is_step_up || is_renewed(before, &self.oauth.kept().await, Cause::Scope))
     }
 }
 
@@ -158,7 +158,7 @@ impl LoginJob {
             private_key: settings.private_key.as_ref().map(|key| key.pem().clone()),
             settings,
             near: oauth.web.near(),
-            without_resource: oauth.held.refuses_resource(),
+            without_resource: oauth.refuses_resource(),
             stamp: oauth.store.stamp(),
         }
     }
@@ -176,7 +176,7 @@ impl LoginJob {
         };
         let oauth = OAuth::new(&job.server, settings, job.net.into_options()?);
         oauth.web.set_near(job.near);
-        oauth.held.set_refuses_resource(job.without_resource);
+        oauth.set_refuses_resource(job.without_resource);
         Some((oauth, job.plan, job.stamp))
     }
 }

@@ -5,7 +5,6 @@ use std::time::{Duration, SystemTime};
 
 use tokio::time::{Instant, timeout};
 use tracing::{debug, warn};
-use url::Url;
 
 use super::authority::Authority;
 use super::challenge::Challenge;
@@ -14,14 +13,14 @@ use super::grant::{TokenRefusal, TokenRequest};
 use super::kept::StoredLogin;
 use super::token::{Age, Token};
 use super::words::login_error;
-use super::{OAuth, address, identity};
+use super::{OAuth, identity};
 use crate::error::Error;
 use crate::limits;
 use crate::traffic;
 
 /// Why another token is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cause {
+pub(in crate::auth) enum Cause {
     /// It is near its end.
     Age,
     /// The server does not take it.
@@ -32,15 +31,23 @@ pub(super) enum Cause {
     RefreshedTokenRejected,
 }
 
+impl Cause {
+    /// Why a server has refused a token, by what it said.
+    pub(in crate::auth) fn of(challenge: Option<&Challenge>) -> Self {
+        match challenge.is_some_and(Challenge::wants_more_scope) {
+            true => Self::Scope,
+            false => Self::Refusal,
+        }
+    }
+}
+
 /// What became of a renewal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::auth) enum Renewal {
+pub(super) enum Renewal {
     /// There is another token.
     Done,
     /// There is no way to one but a login.
     Impossible,
-    /// Not even a login would bring one that is good for more.
-    Futile,
     /// Another process is at it. Without the lock nobody renews: two who use the same refresh token
     /// lose it, and with it the login.
     Held,
@@ -63,8 +70,8 @@ impl OAuth {
         task.await.unwrap_or_else(|error| Err(login_error("The renewal broke off").because(error)))
     }
 
-    /// Waits for the end of a renewal that is under way, for a while.
-    pub(in crate::auth) async fn settle(&self) {
+    /// Waits for the end of a renewal that is under way, for a while: what it brings must be kept.
+    pub(crate) async fn settle(&self) {
         if timeout(limits::RENEWAL_CLOSE, self.renewing.lock()).await.is_err() {
             debug!("a renewal has not come to its end in time");
         }
@@ -78,7 +85,7 @@ impl OAuth {
         patience: Duration,
     ) -> Result<Renewal, Error> {
         let _turn = self.renewing.lock().await;
-        if is_renewed(before, &self.held.kept().await, cause) {
+        if is_renewed(before, &self.kept().await, cause) {
             return Ok(Renewal::Done);
         }
         let Some(_lock) = self.store.lock(patience).await else {
@@ -86,13 +93,8 @@ impl OAuth {
             self.state(|state| state.lock_held = Some(Instant::now()));
             return Ok(Renewal::Held);
         };
-        self.renew_locked(before, cause).await
-    }
-
-    /// The same for whoever has the lock.
-    async fn renew_locked(&self, before: &StoredLogin, cause: Cause) -> Result<Renewal, Error> {
-        self.held.look().await;
-        let kept = self.held.kept().await;
+        self.look().await;
+        let kept = self.kept().await;
         let is_young = || kept.token.as_ref().is_some_and(|token| self.age(token) != Age::Old);
         if is_renewed(before, &kept, cause) && is_young() {
             debug!("another process has a new token");
@@ -106,9 +108,8 @@ impl OAuth {
             return outcome;
         }
         let outcome = self.refresh(cause).await;
-        let is_done = matches!(outcome, Ok(Renewal::Done));
-        let noted = (!is_done).then(|| (Instant::now(), outcome.clone()));
-        self.state(|state| state.unrenewed = noted);
+        let failed = !matches!(outcome, Ok(Renewal::Done));
+        self.state(|state| state.unrenewed = failed.then(|| (Instant::now(), outcome.clone())));
         outcome
     }
 
@@ -128,7 +129,7 @@ impl OAuth {
         }
         let oauth = Arc::clone(self);
         tokio::spawn(async move {
-            match oauth.renew(&oauth.held.kept().await, Cause::Age).await {
+            match oauth.renew(&oauth.kept().await, Cause::Age).await {
                 Ok(renewal) => debug!(?renewal, "the token nears its end"),
                 Err(error) => debug!("the token nears its end, and is not refreshed: {error}"),
             }
@@ -138,7 +139,7 @@ impl OAuth {
     /// Uses the refresh token, or what the client proves itself with where that is all that a login
     /// takes.
     async fn refresh(&self, cause: Cause) -> Result<Renewal, Error> {
-        let kept = self.held.kept().await;
+        let kept = self.kept().await;
         let identity = identity::of_token(&self.settings, &kept);
         let (Some(identity), Some(token), Some(endpoint)) =
             (identity, &kept.token, &kept.token_endpoint)
@@ -150,7 +151,10 @@ impl OAuth {
             _ if !self.asks_a_person() => Some(client_form(&self.settings, scope)),
             refresh => refresh.as_ref().map(refresh_form),
         };
-        let (Some(form), Some(endpoint)) = (form, self.stored_endpoint(endpoint)) else {
+        // As one that is found is checked: the store may say anything by now.
+        let endpoint = self.settings.given.checked(endpoint, "tokens", &self.server);
+        let endpoint = endpoint.inspect_err(|error| warn!("the token is not renewed: {error}"));
+        let (Some(form), Ok(endpoint)) = (form, endpoint) else {
             return Ok(Renewal::Impossible);
         };
         let issuer = kept.issuer.clone().unwrap_or_default();
@@ -161,19 +165,19 @@ impl OAuth {
             Ok(renewed) => {
                 traffic::token_refreshed(&self.server);
                 let token = Some(renewed.or_refresh_of(token));
-                self.held.keep(StoredLogin { token, is_renewal: true, ..kept }).await;
+                self.keep(StoredLogin { token, is_renewal: true, ..kept }).await;
                 return Ok(Renewal::Done);
             }
             Err(TokenRefusal::Grant(error)) => {
                 debug!("the refresh token is no good any more: {error}");
-                self.held.keep(StoredLogin { token: usable(token, cause), ..kept }).await;
+                self.keep(StoredLogin { token: usable(token, cause), ..kept }).await;
             }
             Err(TokenRefusal::Client(error)) => {
                 debug!("the client is not known any more: {error}");
                 let token = usable(token, cause);
                 // The next login begins with another registration.
                 let identity = kept.identity.filter(|registered| registered.id != identity.id);
-                self.held.keep(StoredLogin { token, identity, ..kept }).await;
+                self.keep(StoredLogin { token, identity, ..kept }).await;
             }
             Err(TokenRefusal::Other(error)) => debug!("the token is not renewed: {error}"),
             Err(TokenRefusal::Unanswered(error)) => return Err(error),
@@ -181,34 +185,22 @@ impl OAuth {
         Ok(Renewal::Impossible)
     }
 
-    /// Checks a token endpoint that was stored as one that is found is checked, unless it is the one
-    /// that the user gives.
-    fn stored_endpoint(&self, stored: &str) -> Option<Url> {
-        let given = self.settings.given.token_url.as_ref();
-        if let Some(given) = given.filter(|given| given.as_str() == stored) {
-            return Some(given.clone());
-        }
-        address::checked(stored, "tokens", &self.server)
-            .inspect_err(|error| warn!("the token is not renewed: {error}"))
-            .ok()
-    }
-
     /// The server has refused what a renewal brought. Whether a login may bring something else: it
-    /// has another authorization server now, or nobody has tried that for a while.
+    /// has another authorization server now, or nobody has tried that for a while. Asked by one at a
+    /// time.
     pub(in crate::auth) async fn refresh_was_rejected(
         &self,
         challenge: Option<&Challenge>,
     ) -> bool {
-        if !self.held.kept().await.is_renewal {
+        if !self.kept().await.is_renewal {
             return false;
         }
-        let _turn = self.looking.lock().await;
         if let Some((at, verdict)) = self.state(|state| state.looked)
             && at.elapsed() < limits::LOGIN_PAUSE
         {
             return verdict;
         }
-        let known = self.held.kept().await.issuer;
+        let known = self.kept().await.issuer;
         let found = Authority::of(self, challenge, known.as_deref()).await.ok().flatten();
         let has_moved =
             found.as_ref().is_some_and(|found| known.is_some_and(|k| k != found.issuer));

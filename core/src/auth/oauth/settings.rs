@@ -101,8 +101,8 @@ pub struct OAuthSettings {
     /// Where a browser goes when a login was done, in place of a page of ours.
     pub success_url: Option<Url>,
     /// Tells a person where to log in.
-    #[serde(skip, default = "show_nothing")]
-    pub show: Show,
+    #[serde(skip)]
+    pub show: Option<Show>,
     /// Opens a browser; where there is none, the person does it.
     #[serde(skip)]
     pub open: Option<Open>,
@@ -110,10 +110,6 @@ pub struct OAuthSettings {
     /// Without it, logins are done here.
     #[serde(skip)]
     pub process: Option<LoginCommand>,
-}
-
-fn show_nothing() -> Show {
-    Arc::new(|_, _| ())
 }
 
 impl fmt::Debug for OAuthSettings {

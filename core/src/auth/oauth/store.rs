@@ -29,7 +29,7 @@ use crate::private_file;
 use crate::secret::shown;
 
 /// The files of one server and profile.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct Store {
     /// `None`: nothing is kept. Its lock is used wherever the tokens are.
     places: Option<Places>,
@@ -56,11 +56,11 @@ impl Store {
     pub(super) fn of(server: &Url, settings: &OAuthSettings) -> Self {
         let apart = Apart::new(server, settings);
         let key = format!("{server}\n{}", apart.owner);
-        let own = match &*apart.asked {
-            "" => return Self::of_name(settings, apart, &file_name(&key)),
-            asked => file_name(&format!("{key}\n\n{asked}")),
-        };
         let earlier = Self::of_name(settings, apart.clone(), &file_name(&key));
+        if apart.asked.is_empty() {
+            return earlier;
+        }
+        let own = file_name(&format!("{key}\n\n{}", apart.asked));
         Self { earlier: Some(Box::new(earlier)), ..Self::of_name(settings, apart, &own) }
     }
 
@@ -150,13 +150,7 @@ impl Store {
     pub(super) async fn note_page(&self, note: &PageNote) -> Noted {
         // Before it is written: nobody may wait for the end of that.
         let noted = Noted(self.beside("page"));
-        match self.write_note("page", note).await {
-            Ok(()) => noted,
-            Err(error) => {
-                debug!("the page cannot be shown to other processes: {error}");
-                Noted(None)
-            }
-        }
+        if self.write_note("page", note).await { noted } else { Noted(None) }
     }
 
     /// Where a person has to log in, if the process that has the lock says so.
@@ -169,11 +163,16 @@ impl Store {
         self.remove_note("page");
     }
 
-    /// Tells other processes something of this sort, if there is a place for that.
-    pub(super) async fn write_note(&self, sort: &str, note: &impl Serialize) -> io::Result<()> {
-        let Some(file) = self.beside(sort) else { return Ok(()) };
-        let text = serde_json::to_vec(note)?;
-        self.run(move |_| places::replace(&file, &text)).await
+    /// Tells other processes something of this sort, if there is a place for that. Gives back whether
+    /// that was done.
+    pub(super) async fn write_note(&self, sort: &str, note: &impl Serialize) -> bool {
+        let (Some(file), Ok(text)) = (self.beside(sort), serde_json::to_vec(note)) else {
+            return false;
+        };
+        let written = self.run(move |_| places::replace(&file, &text)).await;
+        written
+            .inspect_err(|error| debug!("other processes will know of no {sort} of ours: {error}"))
+            .is_ok()
     }
 
     /// What a process has told others.
@@ -232,53 +231,49 @@ impl Store {
 
     /// The same; `None` if it cannot be known.
     pub(super) async fn look(&self) -> Option<StoredLogin> {
-        let looked = self.run(|store| Ok(store.look_now())).await;
-        looked.unwrap_or_else(|error| {
-            warn!("the tokens{} cannot be read: {error}", self.in_place());
-            None
-        })
+        self.known(self.run(Self::look_now).await)
     }
 
-    fn look_now(&self) -> Option<StoredLogin> {
+    /// What was read; else says why it cannot be known.
+    fn known<T>(&self, read: io::Result<T>) -> Option<T> {
+        let place = self.in_place();
+        read.inspect_err(|error| match error.kind() {
+            io::ErrorKind::InvalidData => self.told_damage.call_once(|| {
+                warn!("the tokens{place} are damaged ({error}) and not used");
+            }),
+            _ => warn!("the tokens{place} cannot be read: {error}"),
+        })
+        .ok()
+    }
+
+    fn look_now(&self) -> io::Result<StoredLogin> {
         let Some(stored) = self.stored()? else {
-            return Some(self.take_over().unwrap_or_default());
+            return Ok(self.take_over().unwrap_or_default());
         };
         if stored.is_apart {
-            return Some(self.own(stored));
+            return Ok(self.own(stored));
         }
         // An earlier version has stored it, when logins were not kept apart.
         if !self.apart.allows(&stored) {
             debug!("the login that is kept is that of another resource, and not used");
-            return Some(StoredLogin::default());
+            return Ok(StoredLogin::default());
         }
         if let Some(_lock) = self.try_lock()
             && let Err(error) = self.save(stored.clone())
         {
             warn!("a login of an earlier version cannot be kept: {error}");
         }
-        Some(self.own(stored))
+        Ok(self.own(stored))
     }
 
     /// What is there, whomever it is for.
-    #[allow(clippy::option_option, reason = "not known, or known to be nothing")]
-    fn stored(&self) -> Option<Option<StoredLogin>> {
-        let place = self.place()?;
+    fn stored(&self) -> io::Result<Option<StoredLogin>> {
         let text = match self.load() {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Some(None),
-            Err(error) => {
-                warn!("the tokens in {place} cannot be read: {error}");
-                return None;
-            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            loaded => loaded?,
         };
-        StoredLogin::read(&text)
-            .inspect_err(|why| {
-                self.told_damage.call_once(|| {
-                    warn!("the tokens in {place} are damaged ({why}) and not used");
-                });
-            })
-            .ok()
-            .map(Some)
+        let damaged = |why| io::Error::new(io::ErrorKind::InvalidData, why);
+        StoredLogin::read(&text).map(Some).map_err(damaged)
     }
 
     /// Moves a login here that an earlier version has stored for all. It is never copied: two who
@@ -288,10 +283,10 @@ impl Store {
         let is_such = |stored: &StoredLogin| {
             !stored.is_apart && stored.token.is_some() && self.apart.allows(stored)
         };
-        earlier.stored()?.filter(is_such)?;
+        earlier.known(earlier.stored())?.filter(is_such)?;
         // Whoever has the lock may be renewing it.
         let _lock = earlier.try_lock()?;
-        let stored = earlier.stored()?.filter(is_such)?;
+        let stored = earlier.known(earlier.stored())?.filter(is_such)?;
         match self.save(stored.clone()).and_then(|()| earlier.erase()) {
             Ok(()) => debug!("a login that an earlier version has stored was taken over"),
             Err(error) => warn!("a login of an earlier version cannot be moved: {error}"),

@@ -64,7 +64,7 @@ impl OAuth {
     /// registered, and nothing is kept.
     pub async fn survey(&self, said: &HeaderMap) -> Survey {
         let challenge = Challenge::of(said);
-        let known = self.held.kept().await.issuer;
+        let known = self.kept().await.issuer;
         let found = Authority::of(self, challenge.as_ref(), known.as_deref()).await;
         let tried = self.web.take_tried();
         let provider = found.map(|found| found.map(|found| provider(found, &self.settings)));

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::limits;
 use crate::secret::{self, Secret};
+use crate::wire::header;
 
 /// Which of the tokens that a login brings goes to the server.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
@@ -112,9 +113,7 @@ impl Token {
             Bearer::AccessToken => &self.access,
             Bearer::IdToken => self.id.as_ref().unwrap_or(&self.access),
         };
-        let mut value = HeaderValue::from_str(&format!("Bearer {}", sent.reveal())).ok()?;
-        value.set_sensitive(true);
-        Some(value)
+        header::secret(&format!("Bearer {}", sent.reveal())).ok()
     }
 }
 

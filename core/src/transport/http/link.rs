@@ -153,8 +153,9 @@ impl HttpLink {
         if let Some(call) = self.end() {
             end_session(&context, call, Login::Leaving, limit).await;
         }
-        if let Some(credentials) = &context.settings.credentials {
-            credentials.settle().await;
+        let credentials = self.io.context.settings.credentials.as_ref();
+        if let Some(oauth) = credentials.and_then(|credentials| credentials.oauth()) {
+            oauth.settle().await;
         }
     }
 }

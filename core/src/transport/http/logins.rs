@@ -74,12 +74,7 @@ impl Context {
         options: SendOptions,
     ) -> Result<Option<Granted>, Error> {
         let (status, said) = (refusal.status(), refusal.headers());
-        let renewing = async {
-            match is_vain {
-                true => credentials.on_second_401(refused, said, options.login).await,
-                false => credentials.after_refusal(refused, status, said, options.login).await,
-            }
-        };
+        let renewing = credentials.after_refusal(refused, status, said, is_vain, options.login);
         if options.login != Login::Allowed || credentials.oauth().is_none() {
             return renewing.await;
         }

@@ -162,18 +162,13 @@ fn for_stream(headers: &HeaderMap) -> HeaderMap {
 /// `https://user:password@host` is a way to write down basic credentials.
 #[must_use]
 pub fn basic_authorization(url: &Url) -> Option<HeaderValue> {
-    use base64::Engine;
     use percent_encoding::percent_decode_str;
     if url.username().is_empty() && url.password().is_none() {
         return None;
     }
-    let mut pair: Vec<u8> = percent_decode_str(url.username()).collect();
-    pair.push(b':');
-    pair.extend(percent_decode_str(url.password().unwrap_or_default()));
-    let coded = base64::engine::general_purpose::STANDARD.encode(pair);
-    let mut value = HeaderValue::from_str(&format!("Basic {coded}")).ok()?;
-    value.set_sensitive(true);
-    Some(value)
+    let user: Vec<u8> = percent_decode_str(url.username()).collect();
+    let password: Vec<u8> = percent_decode_str(url.password().unwrap_or_default()).collect();
+    Some(header::basic(user, password))
 }
 
 #[cfg(test)]

@@ -141,7 +141,7 @@ impl Visit {
         }
         let login = if self.check_options.login { Login::Allowed } else { Login::Never };
         self.activity.now("asking for other credentials");
-        credentials.after_refusal(granted, heard.status, &heard.headers, login).await
+        credentials.after_refusal(granted, heard.status, &heard.headers, false, login).await
     }
 
     async fn opened(&self, door: &Door, opening: Opening, failure: Option<Error>) -> Vec<Finding> {

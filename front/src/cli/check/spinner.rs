@@ -51,7 +51,7 @@ impl Spinner {
         }
         tokio::pin!(done);
         loop {
-            match tokio::time::timeout(limits::SPIN, &mut done).await {
+            match tokio::time::timeout(limits::SPINNER_STEP, &mut done).await {
                 Ok(output) => {
                     self.clear();
                     return output;
