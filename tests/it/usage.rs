@@ -223,3 +223,45 @@ async fn empty_variables_count_as_not_set() {
     assert_eq!(server.saw("a").await.header("mcp-protocol-version"), None);
     refused(&[], &[("MCP_SPAN_URL", "")]).await;
 }
+
+#[tokio::test]
+async fn help_and_what_needs_no_server_work_whatever_files_and_variables_say() {
+    let folder = tempfile::tempdir().unwrap();
+    let broken = folder.path().join("config.json");
+    std::fs::write(&broken, "{ \"timout\": ").unwrap();
+    let trace = folder.path().join("trace.jsonl");
+    std::fs::write(&trace, "").unwrap();
+    let (broken, trace) = (broken.to_str().unwrap(), trace.to_str().unwrap());
+    let lines: &[&[&str]] = &[
+        &["--help"],
+        &["-h"],
+        &["--version"],
+        &["help"],
+        &["help", "tools"],
+        &["tools", "--help"],
+        &["https://example.com/mcp", "--help"],
+        &["completions", "bash"],
+        &["man"],
+        &["trace", trace],
+        &["uninstall", "cursor", "nobody"],
+    ];
+    for (name, value) in [
+        ("MCP_SPAN_CONFIG", broken),
+        ("MCP_SPAN_CONFIG", "/no/such/config.json"),
+        ("UPSTREAM_URL", "https://example.com/"),
+        ("UPSTREAM_URL", "nonsense"),
+        ("MCP_PROXY_CONFIG", "/no/such.json"),
+        ("MCP_SPAN_TIMEOUT", "soon"),
+    ] {
+        for line in lines {
+            let usual = run(line, &[], "").await;
+            let output = run(line, &[(name, value)], "").await;
+            let stderr = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status, usual.status, "{name}={value} {line:?}: {stderr}");
+            assert_eq!(stderr, String::from_utf8(usual.stderr).unwrap(), "{name} {line:?}");
+        }
+        let output = run(&["--help"], &[(name, value)], "").await;
+        assert_eq!(output.status.code(), Some(0));
+        assert!(String::from_utf8(output.stdout).unwrap().contains("Usage:"));
+    }
+}

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::builder::{FalseyValueParser, Resettable};
+use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Subcommand, ValueEnum};
 
@@ -44,6 +45,19 @@ pub(super) fn command(args: &[OsString]) -> clap::Command {
 /// The parser with all subcommands, each as it is described where it is done.
 pub(super) fn whole() -> clap::Command {
     visit_args::described(Cli::command())
+}
+
+/// Help or the version, if that was asked for. A configuration file or a variable that is wrong does
+/// not stand in its way.
+pub(super) fn help(args: &[OsString]) -> Option<clap::Error> {
+    let is_help = |arg: &OsString| {
+        matches!(arg.to_str(), Some("-h" | "--help" | "-V" | "--version" | "help"))
+    };
+    if !args.iter().skip(1).any(is_help) {
+        return None;
+    }
+    let error = whole().try_get_matches_from(args).err()?;
+    matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion).then_some(error)
 }
 
 /// The subcommand that was typed, by what was typed alone: no variable and no file has a say.
@@ -94,21 +108,24 @@ pub(super) fn parse(
     Ok(Parsed { cli, command, matches })
 }
 
-/// Whether the command line is about `url`, or about none: what other programs have for one server
-/// is no business of others.
+/// Whether the command line is about the server at `url`, or names none: what other programs have
+/// for one server is no business of others.
 pub(super) fn is_about(
     args: &[OsString],
     command: &clap::Command,
     file: &ConfigFile,
-    url: &str,
+    url: Option<&str>,
 ) -> bool {
     let lookup = |name: &OsStr| std::env::var_os(name);
     let parsed = parse(args.to_vec(), command.clone(), file, lookup);
     parsed.is_ok_and(|mut parsed| {
+        let is_demo = matches!(parsed.cli.command, Some(Command::Demo(_)));
         let connect = parsed.cli.connect_mut();
-        connect.mcp_hub.is_none()
+        let typed = connect.url.as_deref();
+        !is_demo
+            && connect.mcp_hub.is_none()
             && connect.program.is_empty()
-            && connect.url.as_deref().is_none_or(|typed| typed == url)
+            && (typed.is_none() || typed == url)
     })
 }
 

@@ -101,7 +101,7 @@ fn config_file(args: &[OsString], command: &clap::Command) -> Result<ConfigFile,
 }
 
 fn start(typed: Vec<OsString>) -> Result<ExitCode, Failure> {
-    if let Some(done) = completions::without_settings(&typed) {
+    if let Some(done) = without_settings(&typed) {
         return done;
     }
     if let Some(done) = login_process::run(&typed) {
@@ -114,15 +114,34 @@ fn start(typed: Vec<OsString>) -> Result<ExitCode, Failure> {
     let is_name = |word: &str| file.servers.has(word);
     let Translated { args, ignored, mut secrets, renamed } =
         compat::translate(typed, &command, lookup, is_name)?;
-    if let Some(theirs) = compat_proxy::read(lookup)?
-        && args::is_about(&args, &command, &file, &theirs.url)
-    {
+    let is_about = |url: Option<&str>| args::is_about(&args, &command, &file, url);
+    if let Some(theirs) = compat_proxy::read(lookup, is_about)? {
         file = file.behind(&theirs);
         secrets.extend(theirs.secrets);
     }
     let line = Line { args, file, secrets };
     let done = parse_and_run(&line, command, &ignored);
     done.map_err(|failure| renamed.explain(failure))
+}
+
+/// Does what was typed if it needs no setting: then a configuration or a variable that is wrong does
+/// not keep it from its work.
+fn without_settings(typed: &[OsString]) -> Option<Result<ExitCode, Failure>> {
+    if let Some(done) = completions::complete(typed) {
+        return Some(done);
+    }
+    if let Some(help) = args::help(typed) {
+        return Some(Err(help.into()));
+    }
+    let needs_none = ["completions", "man", "trace", "uninstall"];
+    typed.get(1).and_then(|word| word.to_str()).filter(|word| needs_none.contains(word))?;
+    Some(match args::parse_typed_alone(typed) {
+        Ok(Command::Completions(typed)) => completions::run(&typed),
+        Ok(Command::Trace(typed)) => trace::run(&typed),
+        Ok(Command::Uninstall(typed)) => install::uninstall(&typed),
+        Ok(_) => completions::man(),
+        Err(error) => Err(error.into()),
+    })
 }
 
 fn parse_and_run(
