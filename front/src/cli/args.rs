@@ -80,7 +80,10 @@ pub(super) fn parse(
     let mut cli = Cli::from_arg_matches(&matches)?;
     let deepest = matches.subcommand().map_or(&matches, |(_, matches)| matches);
     if let Some(visit) = cli.visit_mut() {
-        visit.find_target(deepest);
+        let variable = lookup(OsStr::new("MCP_SPAN_URL")).and_then(|url| url.into_string().ok());
+        let is_server = |word: &str| is_url(word) || file.servers.has(word);
+        visit.find_target(deepest, variable.filter(|url| !url.is_empty()), is_server);
+        visit.connect.log.is_for_program = visit.json;
     }
     let connect = cli.connect_mut();
     connect.explicit = Explicit {
