@@ -27,6 +27,22 @@ async fn urls_that_cannot_be_used() {
 }
 
 #[tokio::test]
+async fn slips_that_are_easy_to_make() {
+    let url = "http://localhost:1/mcp";
+    for (line, meant) in [
+        (&["tols", url][..], "there is no command 'tols'; is it 'tools'?"),
+        (&["tols"], "is it the command 'tools'?"),
+        (&[url, "tools"], "the command goes before the URL: mcp-span tools <URL>"),
+        (&["s3cret", url], "one argument too many"),
+        (&["localhost:3000/mcp"], "is it http://localhost:3000/mcp?"),
+        (&["tools", "example.com/mcp"], "is it https://example.com/mcp?"),
+    ] {
+        let stderr = refused(line, &[]).await;
+        assert!(stderr.contains(meant) && !stderr.contains("s3cret"), "{line:?}: {stderr}");
+    }
+}
+
+#[tokio::test]
 async fn headers_that_cannot_be_sent() {
     let url = "http://localhost:1/mcp";
     let header = |line| async move { refused(&[url, "--header", line], &[]).await };

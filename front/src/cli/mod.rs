@@ -83,9 +83,9 @@ use tokio::sync::oneshot;
 pub fn main() -> ExitCode {
     let typed: Vec<OsString> = std::env::args_os().collect();
     let is_json = typed.iter().take_while(|word| *word != "--").any(|word| word == "--json");
-    match start(typed) {
+    match start(typed.clone()) {
         Ok(code) => code,
-        Err(Failure::Arguments(error)) => report::bad_arguments(&error, is_json),
+        Err(Failure::Arguments(error)) => report::bad_arguments(&error, &typed, is_json),
         Err(Failure::Usage(usage)) => report::usage(&usage, is_json),
         Err(Failure::Unexpected(error)) => report::unexpected(&error),
     }
