@@ -4,6 +4,7 @@
 //! (`settings`), and doing it, one file a subcommand.
 
 use std::ffi::OsString;
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 mod account;
@@ -244,6 +245,11 @@ fn connect_to(typed: &args::Connect, ignored: &[String]) -> Result<ExitCode, Fai
         tls::warn();
     }
     oauth::warn(typed);
+    if std::io::stdin().is_terminal() {
+        report::warning(
+            "waiting for an MCP client on stdin; to look at the server: mcp-span tools <URL>",
+        );
+    }
     if !ignored.is_empty() {
         tracing::debug!(arguments = ignored.join(" "), "accepted without any effect");
     }
