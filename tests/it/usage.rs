@@ -14,7 +14,10 @@ async fn refused(args: &[&str], env: &[(&str, &str)]) -> String {
 #[tokio::test]
 async fn urls_that_cannot_be_used() {
     // S2-32
-    assert!(refused(&[], &[]).await.contains("the URL of an MCP server is missing"));
+    let help = refused(&[], &[]).await;
+    assert!(help.contains("Usage: mcp-span [OPTIONS] <URL | NAME>"), "{help}");
+    assert!(help.contains("Explore:") && help.lines().count() <= 45, "{help}");
+    assert!(refused(&["-v"], &[]).await.contains("the URL of an MCP server is missing"));
     assert!(refused(&["connect"], &[]).await.contains("the URL of an MCP server is missing"));
     assert!(refused(&["nonsense"], &[]).await.contains("'nonsense' is not a URL"));
     assert!(refused(&["localhost:3000/mcp"], &[]).await.contains("is not a URL"));

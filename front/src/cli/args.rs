@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use clap::builder::{FalseyValueParser, Resettable};
+use clap::builder::{FalseyValueParser, Resettable, Str};
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Subcommand, ValueEnum};
@@ -13,6 +13,7 @@ use clap::{Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Subcommand, Va
 use super::commands::{Cli, Command};
 use super::config_file::{ConfigFile, File};
 use super::credentials;
+use super::help;
 use super::link::Link;
 use super::logging::Log;
 use super::oauth::OAuth;
@@ -56,7 +57,9 @@ pub(super) fn help(args: &[OsString]) -> Option<clap::Error> {
     if !args.iter().skip(1).any(is_help) {
         return None;
     }
-    let error = whole().try_get_matches_from(args).err()?;
+    let is_short = args.iter().take_while(|arg| *arg != "--").any(|arg| arg == "-h");
+    let command = if is_short { help::short(whole()) } else { whole() };
+    let error = command.try_get_matches_from(args).err()?;
     matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion).then_some(error)
 }
 
@@ -172,6 +175,14 @@ pub(super) const TWO_SERVERS: &str =
     "there are two servers: one by its URL or name, and a command after '--'; one is enough";
 
 impl Connect {
+    /// Whether a server is named, be it in a variable.
+    pub(super) fn names_server(&self) -> bool {
+        self.url.is_some()
+            || self.mcp_hub.is_some()
+            || self.server.is_some()
+            || !self.program.is_empty()
+    }
+
     /// A command that was typed beats a URL that was not.
     fn take_program(&mut self, url: u8) {
         if let [word] = &self.program[..]
@@ -190,14 +201,13 @@ impl Connect {
 #[derive(Args)]
 pub(super) struct Connect {
     #[allow(rustdoc::bare_urls, reason = "the same text is the help of the command line")]
-    /// The MCP endpoint of the server, such as https://example.com/mcp, or its name in the
-    /// configuration file
+    /// The MCP endpoint of the server, or its name in the configuration file
     #[arg(env = "MCP_SPAN_URL", hide_env_values = true)]
     pub(super) url: Option<String>,
 
-    /// How to speak to the server; auto finds out by itself
+    /// The transport: auto, http or sse
     ///
-    /// The names that mcp-remote has for them are understood as well.
+    /// auto finds out by itself. The names that mcp-remote has are understood as well.
     #[arg(long, value_name = "TRANSPORT", env = "MCP_SPAN_TRANSPORT", default_value = "auto")]
     pub(super) transport: Transport,
 
@@ -216,9 +226,10 @@ pub(super) struct Connect {
     )]
     pub(super) mcp_hub: Option<String>,
 
-    /// Send this header with every request, 'Name: value'; ${VAR} is replaced from the environment
+    /// Send a header with every request: 'Name: value'
     ///
-    /// May be given several times; MCP_SPAN_HEADER holds one header a line.
+    /// ${VAR} is replaced from the environment. May be given several times; MCP_SPAN_HEADER holds
+    /// one header a line.
     #[arg(short = 'H', long = "header", value_name = "HEADER")]
     pub(super) headers: Vec<String>,
 
@@ -251,8 +262,8 @@ pub(super) struct Connect {
     #[command(flatten)]
     pub(super) log: Log,
 
-    /// Start this command, with its arguments, and connect to it over its stdin and stdout
-    #[arg(last = true, value_name = "COMMAND")]
+    /// Start this command and connect to its stdin and stdout
+    #[arg(last = true, value_name = "COMMAND", help_heading = Resettable::<Str>::Reset)]
     pub(super) program: Vec<OsString>,
 
     /// The server of the configuration file that `url` names.

@@ -28,7 +28,9 @@ use crate::traffic;
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Logging")]
 pub(super) struct Log {
-    /// Log every message that passes, on stderr (the same as --log-level debug, or DEBUG=1)
+    /// Log what happens, on stderr
+    ///
+    /// The same as --log-level debug, or DEBUG=1.
     #[arg(
         short = 'v',
         long,

@@ -34,6 +34,7 @@ mod environment;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
 mod headers;
+mod help;
 mod hub;
 mod import;
 mod install;
@@ -87,6 +88,7 @@ pub fn main() -> ExitCode {
     match start(typed.clone()) {
         Ok(code) => code,
         Err(Failure::Arguments(error)) => report::bad_arguments(&error, &typed, is_json),
+        Err(Failure::NothingTyped) => report::short_help(),
         Err(Failure::Usage(usage)) => report::usage(&usage, is_json),
         Err(Failure::Unexpected(error)) => report::unexpected(&error),
     }
@@ -167,6 +169,8 @@ fn parse_and_run(
 enum Failure {
     /// What was typed is not what the program takes.
     Arguments(clap::Error),
+    /// Nothing was typed, and no server is named elsewhere.
+    NothingTyped,
     /// The user can mend it.
     Usage(Usage),
     /// Nobody expected it.
@@ -231,6 +235,9 @@ fn run(
         Some(Command::Read(typed)) => read::run(typed),
         Some(Command::Prompt(typed)) => prompt::run(typed),
         Some(Command::Raw(typed)) => raw::run(typed),
+        None if std::env::args_os().len() < 2 && !parsed.cli.connect.names_server() => {
+            Err(Failure::NothingTyped)
+        }
         None => connect_to(&parsed.cli.connect, ignored),
     }
 }

@@ -9,6 +9,7 @@ use clap::{CommandFactory, Subcommand};
 
 use super::commands::{Cli, Command};
 use super::look::nearest;
+use super::{args, help};
 use crate::untrusted::Untrusted;
 
 /// Something in the arguments, the environment or a file that the user can mend.
@@ -34,6 +35,12 @@ pub(super) fn bad_arguments(error: &clap::Error, typed: &[OsString], is_json: bo
     // `--help` and `--version` come this way, too, and go to stdout.
     let _ = error.print();
     if error.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS }
+}
+
+/// What the program can do, for somebody who has typed nothing but its name; exit code 2.
+pub(super) fn short_help() -> ExitCode {
+    anstream::eprint!("{}", help::short(args::whole()).render_help().ansi());
+    ExitCode::from(2)
 }
 
 /// Whether the parser came upon a word for which there is no place.

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use clap::builder::{Resettable, Str};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command};
 
@@ -170,7 +169,7 @@ pub(super) fn described(mut command: Command) -> Command {
                     "connect_wait" => arg.default_value(CONNECT_WAIT),
                     "url" => arg.index(1),
                     "words" => arg.index(2).value_name(words).help(help).hide(words.is_empty()),
-                    "program" => arg.index(3).help_heading(Resettable::<Str>::Reset),
+                    "program" => arg.index(3),
                     _ => arg,
                 })
         });
