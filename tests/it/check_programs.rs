@@ -41,6 +41,21 @@ async fn a_healthy_program() {
 }
 
 #[tokio::test]
+async fn lines_are_as_wide_as_the_terminal() {
+    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let mut all = Vec::new();
+    for columns in ["60", "80", "120"] {
+        let env = [("COLUMNS", columns)];
+        let checked = check(&["--", "no-such-program-here"], &env).await;
+        let width = columns.parse().unwrap();
+        let longest = checked.text.lines().map(|line| line.chars().count()).max().unwrap();
+        assert!(longest <= width && longest + 15 > width, "{columns}: {}", checked.text);
+        all.push(words(&checked.text));
+    }
+    assert!(all.iter().all(|text| *text == all[0]), "{all:?}");
+}
+
+#[tokio::test]
 async fn a_program_that_is_not_there() {
     check(&["--", "no-such-program-here", "--token", "x"], &[]).await.is(
         3,

@@ -32,6 +32,20 @@ async fn pairs_become_what_the_schema_wants_and_numbers_stay() {
 }
 
 #[tokio::test]
+async fn the_server_may_stand_in_a_variable() {
+    let server = Server::start(shop).await;
+    let env = [("MCP_SPAN_URL", &*server.url)];
+    let output = run(&["call", "order", "what=5", "count=1"], &env, "").await;
+    assert_eq!(parts(&output), (Some(0), "ordered\n", ""));
+    let output = run(&["tools", "draw"], &env, "").await;
+    assert_eq!(parts(&output).0, Some(0));
+    // What was typed beats it.
+    let env = [("MCP_SPAN_URL", "http://127.0.0.1:1/")];
+    let output = run(&["tools", &server.url, "draw"], &env, "").await;
+    assert_eq!(parts(&output).0, Some(0));
+}
+
+#[tokio::test]
 async fn json_is_taken_from_the_line_from_stdin_and_from_a_file() {
     let json = "{\"what\": \"x\",\n \"count\": 1.0}";
     let file = tempfile::NamedTempFile::new().unwrap();

@@ -36,6 +36,21 @@ countdown — Countdown
 }
 
 #[tokio::test]
+async fn colours_change_nothing_about_what_is_said() {
+    let server = Server::start(shop).await;
+    for command in ["tools", "prompts", "resources"] {
+        let plain = run(&[command, &server.url], &[], "").await;
+        let coloured = run(&[command, &server.url], &[("CLICOLOR_FORCE", "1")], "").await;
+        let coloured = String::from_utf8(coloured.stdout).unwrap();
+        assert!(coloured.contains('\u{1b}'), "{coloured}");
+        let mut parts = coloured.split('\u{1b}');
+        let first = parts.next().unwrap().to_owned();
+        let rest = parts.map(|part| part.split_once('m').unwrap().1);
+        assert_eq!(first + &rest.collect::<String>(), String::from_utf8(plain.stdout).unwrap());
+    }
+}
+
+#[tokio::test]
 async fn all_pages_are_listed_without_control_characters() {
     let server = Server::start(shop).await;
     let output = run(&["tools", &server.url], &[], "").await;

@@ -191,3 +191,17 @@ async fn wrong_usage_is_json_as_well_for_who_has_asked_for_it() {
         assert!(told["error"]["message"].as_str().is_some_and(|text| !text.is_empty()), "{said}");
     }
 }
+
+#[tokio::test]
+async fn a_program_finds_nothing_but_json_on_stderr_unless_it_asks_for_a_log() {
+    let script = r#"echo '{"junk": 1}'; exit 3"#;
+    let log = |level: &'static [&str]| {
+        let words = [&["tools", "--json"], level, &["--", "sh", "-c", script]].concat();
+        async move { run(&words, &[], "").await }
+    };
+    let output = log(&[]).await;
+    let error: serde_json::Value = serde_json::from_slice(&output.stderr).unwrap();
+    assert_eq!((output.status.code(), &error["error"]["kind"]), (Some(3), &"closed".into()));
+    let output = log(&["--log-level", "warn"]).await;
+    assert!(String::from_utf8(output.stderr).unwrap().contains("WARN a line was skipped"));
+}

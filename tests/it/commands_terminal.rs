@@ -20,6 +20,17 @@ async fn names_have_colour_and_foreign_text_has_none() {
 }
 
 #[tokio::test]
+async fn who_starts_the_bridge_by_hand_is_told_what_it_waits_for() {
+    let server = Server::start(shop).await;
+    let mut terminal = Terminal::start(&[&server.url], &[]);
+    terminal.shows("waiting for an MCP client on stdin").await;
+    terminal.shows("mcp-span tools <URL>").await;
+    terminal.types("\u{4}").await;
+    let (_, status) = terminal.ends().await;
+    assert!(status.success());
+}
+
+#[tokio::test]
 async fn a_spinner_shows_that_something_is_waited_for() {
     let gate = Gate::new();
     let held = gate.clone();

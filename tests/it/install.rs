@@ -405,6 +405,7 @@ async fn the_working_directory_is_written_to_only_when_asked() {
 #[tokio::test]
 async fn flags_are_written_as_they_were_typed() {
     let home = Home::new();
+    std::fs::write(home.path("here").join("headers.txt"), "X-B: 1").unwrap();
     let args = [
         &["install", "cursor", "--timeout", "90", URL, "-v", "--header", "X-A: ${B}"][..],
         &["--header-file", "headers.txt", "--mcp-hub-mode", "3334", "--env", "B=c=d"],
@@ -439,6 +440,27 @@ async fn flags_are_written_as_they_were_typed() {
     let program = home.run(&program).await;
     assert!(program.stdout.contains("\"a-server\": {"), "{}", program.stdout);
     assert!(program.stdout.contains(r#"["--", "npx", "-y", "a-server", "--flag"]"#));
+}
+
+#[tokio::test]
+async fn files_that_the_entry_could_not_read_are_refused() {
+    let home = Home::new();
+    for flag in ["--header-file", "--bearer-file", "--ca-cert", "--oauth-private-key"] {
+        let refused = home.run(&["install", "cursor", URL, flag, "missing", "--print"]).await;
+        assert_eq!(refused.code, Some(2), "{flag}");
+        let said = format!(
+            "{flag}: there is no file {}",
+            home.path("here").canonicalize().unwrap().join("missing").display()
+        );
+        assert!(refused.stderr.contains(&said), "{}", refused.stderr);
+        std::fs::write(home.path("here").join("there"), "").unwrap();
+        let done = home.run(&["install", "cursor", URL, flag, "there", "--print"]).await;
+        assert_eq!(done.code, Some(0), "{}", done.stderr);
+    }
+    for flag in ["--log-file", "--trace-file", "--state-dir"] {
+        let done = home.run(&["install", "cursor", URL, flag, "missing", "--print"]).await;
+        assert_eq!(done.code, Some(0), "what it makes itself: {}", done.stderr);
+    }
 }
 
 #[tokio::test]

@@ -117,6 +117,11 @@ async fn its_variables_are_for_its_server_and_for_no_other() {
         let mut bridge = bridge(&provider, &[&provider.url], &[&env[..], more].concat());
         bridge.handshake().await;
     }
+    // What is wrong in them is no business of another server's, either.
+    for (name, value) in [("UPSTREAM_URL", "nonsense"), ("MCP_PROXY_CONFIG", "/no/such.json")] {
+        let mut bridge = bridge(&provider, &[&provider.url], &[(name, value)]);
+        bridge.handshake().await;
+    }
     assert_eq!(provider.grants("client_credentials"), 0);
     assert!(provider.forms().iter().all(|form| !form.has("client_secret")));
     assert_eq!(provider.pages().len(), 1);

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::support::shop::shop;
 use crate::support::{Bridge, Gate, INITIALIZE, Reply, Server, polite, request, result, run, soon};
 
 /// A place for a trace.
@@ -477,4 +478,24 @@ async fn the_environment_and_the_configuration_file_can_ask_for_it_as_well() {
     let output = run(&[&*server.url, "--trace-limit", "1K"], &[], "").await;
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8(output.stderr).unwrap().contains("at least 16K"));
+}
+
+#[tokio::test]
+async fn a_visit_is_told_as_completely_as_a_bridge() {
+    let server = Server::start(shop).await;
+    let program = env!("CARGO_BIN_EXE_mcp-span");
+    for target in [&[&*server.url][..], &["--", program, "demo"]] {
+        let place = Place::new();
+        let path = place.path();
+        let path = path.to_str().unwrap();
+        let line = [&["tools", "--trace-file", path][..], target].concat();
+        let output = run(&line, &[], "").await;
+        assert_eq!(output.status.code(), Some(0));
+        let told = place.told(&[]).await;
+        for part in ["initialize #1", "tools/list #2", "answer to tools/list #2, after "] {
+            assert!(told.contains(part), "{part}: {told}");
+        }
+        assert!(told.contains("requests: ") && !told.contains("0 requests"), "{told}");
+        assert!(!told.contains("never answered"), "{told}");
+    }
 }

@@ -14,7 +14,10 @@ async fn refused(args: &[&str], env: &[(&str, &str)]) -> String {
 #[tokio::test]
 async fn urls_that_cannot_be_used() {
     // S2-32
-    assert!(refused(&[], &[]).await.contains("the URL of an MCP server is missing"));
+    let help = refused(&[], &[]).await;
+    assert!(help.contains("Usage: mcp-span [OPTIONS] <URL | NAME>"), "{help}");
+    assert!(help.contains("Explore:") && help.lines().count() <= 45, "{help}");
+    assert!(refused(&["-v"], &[]).await.contains("the URL of an MCP server is missing"));
     assert!(refused(&["connect"], &[]).await.contains("the URL of an MCP server is missing"));
     assert!(refused(&["nonsense"], &[]).await.contains("'nonsense' is not a URL"));
     assert!(refused(&["localhost:3000/mcp"], &[]).await.contains("is not a URL"));
@@ -24,6 +27,22 @@ async fn urls_that_cannot_be_used() {
     assert!(stderr.contains("is not a URL") && !stderr.contains("s3cret"), "{stderr}");
     let stderr = refused(&["http://example.com/mcp"], &[]).await;
     assert!(stderr.contains("--allow-http") && stderr.contains("example.com"), "{stderr}");
+}
+
+#[tokio::test]
+async fn slips_that_are_easy_to_make() {
+    let url = "http://localhost:1/mcp";
+    for (line, meant) in [
+        (&["tols", url][..], "there is no command 'tols'; is it 'tools'?"),
+        (&["tols"], "is it the command 'tools'?"),
+        (&[url, "tools"], "the command goes before the URL: mcp-span tools <URL>"),
+        (&["s3cret", url], "one argument too many"),
+        (&["localhost:3000/mcp"], "is it http://localhost:3000/mcp?"),
+        (&["tools", "example.com/mcp"], "is it https://example.com/mcp?"),
+    ] {
+        let stderr = refused(line, &[]).await;
+        assert!(stderr.contains(meant) && !stderr.contains("s3cret"), "{line:?}: {stderr}");
+    }
 }
 
 #[tokio::test]
@@ -222,4 +241,46 @@ async fn empty_variables_count_as_not_set() {
     assert_eq!((output.status.code(), &*stderr), (Some(0), ""));
     assert_eq!(server.saw("a").await.header("mcp-protocol-version"), None);
     refused(&[], &[("MCP_SPAN_URL", "")]).await;
+}
+
+#[tokio::test]
+async fn help_and_what_needs_no_server_work_whatever_files_and_variables_say() {
+    let folder = tempfile::tempdir().unwrap();
+    let broken = folder.path().join("config.json");
+    std::fs::write(&broken, "{ \"timout\": ").unwrap();
+    let trace = folder.path().join("trace.jsonl");
+    std::fs::write(&trace, "").unwrap();
+    let (broken, trace) = (broken.to_str().unwrap(), trace.to_str().unwrap());
+    let lines: &[&[&str]] = &[
+        &["--help"],
+        &["-h"],
+        &["--version"],
+        &["help"],
+        &["help", "tools"],
+        &["tools", "--help"],
+        &["https://example.com/mcp", "--help"],
+        &["completions", "bash"],
+        &["man"],
+        &["trace", trace],
+        &["uninstall", "cursor", "nobody"],
+    ];
+    for (name, value) in [
+        ("MCP_SPAN_CONFIG", broken),
+        ("MCP_SPAN_CONFIG", "/no/such/config.json"),
+        ("UPSTREAM_URL", "https://example.com/"),
+        ("UPSTREAM_URL", "nonsense"),
+        ("MCP_PROXY_CONFIG", "/no/such.json"),
+        ("MCP_SPAN_TIMEOUT", "soon"),
+    ] {
+        for line in lines {
+            let usual = run(line, &[], "").await;
+            let output = run(line, &[(name, value)], "").await;
+            let stderr = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status, usual.status, "{name}={value} {line:?}: {stderr}");
+            assert_eq!(stderr, String::from_utf8(usual.stderr).unwrap(), "{name} {line:?}");
+        }
+        let output = run(&["--help"], &[(name, value)], "").await;
+        assert_eq!(output.status.code(), Some(0));
+        assert!(String::from_utf8(output.stdout).unwrap().contains("Usage:"));
+    }
 }

@@ -51,8 +51,5 @@ pub const CHECK_STDERR: usize = 10;
 /// and another transport, each of which has a request or two.
 pub const CHECK_HANDSHAKE: u32 = 4;
 
-/// The width of a report's text.
-pub const CHECK_WIDTH: usize = 100;
-
 /// Targets that are checked at once: each has a handful of connections.
 pub const CHECKS_AT_ONCE: usize = 32;

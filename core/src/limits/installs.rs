@@ -24,6 +24,3 @@ pub const EDIT_LOCK_PAUSE: Duration = Duration::from_millis(5);
 
 /// How many symbolic links may lead from one to the next, as in the kernels.
 pub const LINKS: usize = 40;
-
-/// How deep values in TOML may be nested; people go two or three deep.
-pub const TOML_DEPTH: u32 = 64;

@@ -5,13 +5,15 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use clap::builder::{FalseyValueParser, Resettable};
+use clap::builder::{FalseyValueParser, Resettable, Str};
+use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Subcommand, ValueEnum};
 
 use super::commands::{Cli, Command};
 use super::config_file::{ConfigFile, File};
 use super::credentials;
+use super::help;
 use super::link::Link;
 use super::logging::Log;
 use super::oauth::OAuth;
@@ -46,6 +48,21 @@ pub(super) fn whole() -> clap::Command {
     visit_args::described(Cli::command())
 }
 
+/// Help or the version, if that was asked for. A configuration file or a variable that is wrong does
+/// not stand in its way.
+pub(super) fn help(args: &[OsString]) -> Option<clap::Error> {
+    let is_help = |arg: &OsString| {
+        matches!(arg.to_str(), Some("-h" | "--help" | "-V" | "--version" | "help"))
+    };
+    if !args.iter().skip(1).any(is_help) {
+        return None;
+    }
+    let is_short = args.iter().take_while(|arg| *arg != "--").any(|arg| arg == "-h");
+    let command = if is_short { help::short(whole()) } else { whole() };
+    let error = command.try_get_matches_from(args).err()?;
+    matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion).then_some(error)
+}
+
 /// The subcommand that was typed, by what was typed alone: no variable and no file has a say.
 pub(super) fn parse_typed_alone(args: &[OsString]) -> Result<Command, clap::Error> {
     let command = whole().mut_args(|arg| arg.env(Resettable::Reset));
@@ -66,7 +83,10 @@ pub(super) fn parse(
     let mut cli = Cli::from_arg_matches(&matches)?;
     let deepest = matches.subcommand().map_or(&matches, |(_, matches)| matches);
     if let Some(visit) = cli.visit_mut() {
-        visit.find_target(deepest);
+        let variable = lookup(OsStr::new("MCP_SPAN_URL")).and_then(|url| url.into_string().ok());
+        let is_server = |word: &str| is_url(word) || file.servers.has(word);
+        visit.find_target(deepest, variable.filter(|url| !url.is_empty()), is_server);
+        visit.connect.log.is_for_program = visit.json;
     }
     let connect = cli.connect_mut();
     connect.explicit = Explicit {
@@ -94,21 +114,24 @@ pub(super) fn parse(
     Ok(Parsed { cli, command, matches })
 }
 
-/// Whether the command line is about `url`, or about none: what other programs have for one server
-/// is no business of others.
+/// Whether the command line is about the server at `url`, or names none: what other programs have
+/// for one server is no business of others.
 pub(super) fn is_about(
     args: &[OsString],
     command: &clap::Command,
     file: &ConfigFile,
-    url: &str,
+    url: Option<&str>,
 ) -> bool {
     let lookup = |name: &OsStr| std::env::var_os(name);
     let parsed = parse(args.to_vec(), command.clone(), file, lookup);
     parsed.is_ok_and(|mut parsed| {
+        let is_demo = matches!(parsed.cli.command, Some(Command::Demo(_)));
         let connect = parsed.cli.connect_mut();
-        connect.mcp_hub.is_none()
+        let typed = connect.url.as_deref();
+        !is_demo
+            && connect.mcp_hub.is_none()
             && connect.program.is_empty()
-            && connect.url.as_deref().is_none_or(|typed| typed == url)
+            && (typed.is_none() || typed == url)
     })
 }
 
@@ -152,6 +175,14 @@ pub(super) const TWO_SERVERS: &str =
     "there are two servers: one by its URL or name, and a command after '--'; one is enough";
 
 impl Connect {
+    /// Whether a server is named, be it in a variable.
+    pub(super) fn names_server(&self) -> bool {
+        self.url.is_some()
+            || self.mcp_hub.is_some()
+            || self.server.is_some()
+            || !self.program.is_empty()
+    }
+
     /// A command that was typed beats a URL that was not.
     fn take_program(&mut self, url: u8) {
         if let [word] = &self.program[..]
@@ -170,14 +201,13 @@ impl Connect {
 #[derive(Args)]
 pub(super) struct Connect {
     #[allow(rustdoc::bare_urls, reason = "the same text is the help of the command line")]
-    /// The MCP endpoint of the server, such as https://example.com/mcp, or its name in the
-    /// configuration file
+    /// The MCP endpoint of the server, or its name in the configuration file
     #[arg(env = "MCP_SPAN_URL", hide_env_values = true)]
     pub(super) url: Option<String>,
 
-    /// How to speak to the server; auto finds out by itself
+    /// The transport: auto, http or sse
     ///
-    /// The names that mcp-remote has for them are understood as well.
+    /// auto finds out by itself. The names that mcp-remote has are understood as well.
     #[arg(long, value_name = "TRANSPORT", env = "MCP_SPAN_TRANSPORT", default_value = "auto")]
     pub(super) transport: Transport,
 
@@ -196,9 +226,10 @@ pub(super) struct Connect {
     )]
     pub(super) mcp_hub: Option<String>,
 
-    /// Send this header with every request, 'Name: value'; ${VAR} is replaced from the environment
+    /// Send a header with every request: 'Name: value'
     ///
-    /// May be given several times; MCP_SPAN_HEADER holds one header a line.
+    /// ${VAR} is replaced from the environment. May be given several times; MCP_SPAN_HEADER holds
+    /// one header a line.
     #[arg(short = 'H', long = "header", value_name = "HEADER")]
     pub(super) headers: Vec<String>,
 
@@ -231,8 +262,8 @@ pub(super) struct Connect {
     #[command(flatten)]
     pub(super) log: Log,
 
-    /// Start this command, with its arguments, and connect to it over its stdin and stdout
-    #[arg(last = true, value_name = "COMMAND")]
+    /// Start this command and connect to its stdin and stdout
+    #[arg(last = true, value_name = "COMMAND", help_heading = Resettable::<Str>::Reset)]
     pub(super) program: Vec<OsString>,
 
     /// The server of the configuration file that `url` names.

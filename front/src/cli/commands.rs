@@ -80,27 +80,27 @@ impl Cli {
 
 #[derive(Subcommand)]
 pub(super) enum Command {
-    /// Connect a stdio client to the MCP server at URL (the same as just URL)
+    /// Connect a stdio client to a server (the same as just <URL>)
     Connect(Box<Connect>),
-    /// Do the same against a small MCP server inside this program
+    /// Connect to a small built-in server, to try a client on
     Demo(Box<Demo>),
-    /// Find out what is at a URL or behind a command, what works, and what to do about the rest
+    /// Find out what works with a server, and what to do about the rest
     Check(Box<Check>),
     /// Show every setting, its value, and where it came from
     Config(Box<Connect>),
-    /// Log in to the server at URL, and keep the tokens
+    /// Log in to a server, and keep the tokens
     Login(Box<Login>),
-    /// Forget the tokens of the server at URL, and have them revoked where that can be done
+    /// Forget the tokens of a server, and revoke them where possible
     Logout(Box<Logout>),
-    /// Show who is logged in to the server at URL, and until when; without URL, all logins
+    /// Show who is logged in where, and until when
     Status(Box<Status>),
-    /// Show a file that --trace-file has written, to be read by a person
+    /// Show a trace file in a form for people
     Trace(Trace),
-    /// Write an entry for the server at URL into the configuration of a client
+    /// Add a server to the configuration of a client
     Install(Box<Install>),
-    /// Take such an entry out again
+    /// Remove a server from the configuration of a client
     Uninstall(Uninstall),
-    /// Print a script with which a shell completes our command lines
+    /// Generate completions for a shell
     Completions(Completions),
     /// Print the manual page
     Man,

@@ -98,14 +98,24 @@ pub(super) fn is_meant(lookup: impl Fn(&str) -> Option<OsString>) -> bool {
     [FILE, URL].iter().any(|name| lookup(name).is_some_and(|value| !value.is_empty()))
 }
 
-/// Reads all of it; `None` if it is not meant.
-pub(super) fn read(lookup: impl Fn(&str) -> Option<String>) -> Result<Option<Theirs>, Usage> {
+/// Reads all of it; `None` if it is not meant. What is wrong in it is no business of a command that
+/// is about another server than the one that it names, or about none: `is_about` knows.
+pub(super) fn read(
+    lookup: impl Fn(&str) -> Option<String>,
+    is_about: impl FnOnce(Option<&str>) -> bool,
+) -> Result<Option<Theirs>, Usage> {
     let lookup = |name: &str| lookup(name).filter(|value| !value.is_empty());
-    let file = lookup(FILE);
-    if file.is_none() && lookup(URL).is_none() {
+    let (file, url) = (lookup(FILE), lookup(URL));
+    if file.is_none() && url.is_none() {
         return Ok(None);
     }
-    let document = file.map(|file| document(&file)).transpose()?.unwrap_or_default();
+    let document = file.map(|file| document(&file)).transpose();
+    let in_file = || document.as_ref().ok()?.as_ref().and_then(|all| entry(all, "upstream", "url"));
+    let url = url.or_else(|| Some(in_file()?.as_str()?.to_owned()));
+    if !is_about(url.as_deref()) {
+        return Ok(None);
+    }
+    let document = document?.unwrap_or_default();
     let mut theirs = Theirs::default();
     for (section, key, variable, becomes) in SETTINGS {
         // A variable beats the file.
@@ -282,7 +292,8 @@ mod tests {
 
     fn with(more: &[(&str, &str)]) -> Result<Option<Theirs>, Usage> {
         let all: Vec<(&str, &str)> = more.iter().chain(&LEAST).copied().collect();
-        read(|name| all.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned()))
+        let lookup = |name: &str| Some(all.iter().find(|(n, _)| *n == name)?.1.to_owned());
+        read(lookup, |url| url == Some("https://h/mcp"))
     }
 
     fn flag(more: &[(&str, &str)], name: &str) -> Option<String> {
@@ -293,8 +304,9 @@ mod tests {
     #[test]
     fn its_variables_count_only_where_one_of_two_is_there() {
         let lookup = |name: &str| (name == "OAUTH2_TOKEN_URL").then(|| "https://as/".to_owned());
-        assert_eq!(read(lookup).unwrap(), None);
+        assert_eq!(read(lookup, |_| true).unwrap(), None);
         assert_eq!(with(&[]).unwrap().unwrap().url, "https://h/mcp");
+        assert_eq!(with(&[("UPSTREAM_URL", "https://other/")]).unwrap(), None);
     }
 
     #[test]

@@ -28,7 +28,7 @@ impl Renamed {
                 }
                 Failure::Arguments(error)
             }
-            unexpected @ Failure::Unexpected(_) => unexpected,
+            other => other,
         }
     }
 

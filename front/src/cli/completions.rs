@@ -12,7 +12,6 @@ use clap_mangen::Man;
 
 use super::args;
 use super::candidates::{self, Candidate, Offer};
-use super::commands::Command;
 use super::tool_names::ToolNames;
 use super::{Failure, oauth, report};
 
@@ -33,21 +32,6 @@ const EXIT_CODES: [(&str, &str); 6] = [
     ("4", "The server wants a login or other credentials."),
     ("130", "A command was ended by Ctrl-C."),
 ];
-
-/// Does what was typed if it is one of ours. Neither command needs a setting: a configuration or a
-/// variable that is wrong does not keep it from its work.
-pub(super) fn without_settings(typed: &[OsString]) -> Option<Result<ExitCode, Failure>> {
-    if typed.get(1).is_some_and(|word| word == COMPLETE) {
-        return Some(complete(typed.get(2..).unwrap_or_default()));
-    }
-    let is_ours = |word: &OsString| matches!(word.to_str(), Some("completions" | "man"));
-    typed.get(1).filter(|word| is_ours(word))?;
-    Some(match args::parse_typed_alone(typed) {
-        Ok(Command::Completions(typed)) => run(&typed),
-        Ok(_) => man(),
-        Err(error) => Err(error.into()),
-    })
-}
 
 #[derive(Args, Debug)]
 pub(super) struct Completions {
@@ -78,7 +62,12 @@ pub(super) fn run(typed: &Completions) -> Result<ExitCode, Failure> {
 
 /// What a script of ours calls: `__complete INDEX -- WORDS`, where the word with that index is the one
 /// that is typed. Nothing is connected to, and nothing is said but what may stand there.
-fn complete(typed: &[OsString]) -> Result<ExitCode, Failure> {
+pub(super) fn complete(typed: &[OsString]) -> Option<Result<ExitCode, Failure>> {
+    typed.get(1).filter(|word| *word == COMPLETE)?;
+    Some(offer(typed.get(2..).unwrap_or_default()))
+}
+
+fn offer(typed: &[OsString]) -> Result<ExitCode, Failure> {
     let text = |word: &OsString| word.to_string_lossy().into_owned();
     let index: Option<usize> = typed.first().and_then(|index| index.to_str()?.parse().ok());
     let (Some(index), Some(words)) = (index, typed.get(2..)) else {

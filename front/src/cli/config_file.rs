@@ -20,7 +20,9 @@ use crate::transport::http::Transport;
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Configuration")]
 pub(super) struct File {
-    /// Read defaults from this file, in place of mcp-span/config.json in the configuration folder
+    /// Read defaults and servers from this file
+    ///
+    /// In place of mcp-span/config.json in the configuration folder.
     #[arg(long, value_name = "FILE", env = "MCP_SPAN_CONFIG")]
     pub(super) config: Option<PathBuf>,
 

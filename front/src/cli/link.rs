@@ -13,8 +13,9 @@ use crate::limits;
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Connection")]
 pub(super) struct Link {
-    /// Seconds of silence after which a request fails; 0 for no limit [default: 30, and 300 for
-    /// tool calls and their like]
+    /// Fail a request after this many silent seconds
+    ///
+    /// 0 is no limit. The default is 30, and 300 for tool calls and their like.
     #[arg(
         long,
         value_name = "SECONDS",
@@ -107,8 +108,9 @@ pub(super) struct Link {
     #[arg(long, env = "MCP_SPAN_IPV4", value_parser = FalseyValueParser::new())]
     pub(super) ipv4: bool,
 
-    /// Hide tools by name from the client, and refuse calls of them; '*' stands for anything; several
-    /// times, or one a line
+    /// Hide tools with this name
+    ///
+    /// Calls of them are refused. '*' stands for anything. May be given several times, or hold one name a line.
     #[arg(
         long,
         value_name = "PATTERN",

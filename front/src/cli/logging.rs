@@ -28,7 +28,9 @@ use crate::traffic;
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Logging")]
 pub(super) struct Log {
-    /// Log every message that passes, on stderr (the same as --log-level debug, or DEBUG=1)
+    /// Log what happens, on stderr
+    ///
+    /// The same as --log-level debug, or DEBUG=1.
     #[arg(
         short = 'v',
         long,
@@ -65,6 +67,10 @@ pub(super) struct Log {
         value_parser = trace_limit
     )]
     pub(super) trace_limit: usize,
+
+    /// A program reads errors as JSON on stderr: without any word of the user's, nothing is logged.
+    #[arg(skip)]
+    pub(super) is_for_program: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -168,7 +174,8 @@ fn wanted(typed: &Log, lookup: impl Fn(&str) -> Option<String>) -> Targets {
         // A word that is no level would be taken for the name of a target.
         level.or_else(|| text.parse::<Targets>().ok().filter(|_| text.contains('=')))
     });
-    named.unwrap_or_else(|| only(LevelFilter::WARN))
+    let default = if typed.is_for_program { LevelFilter::OFF } else { LevelFilter::WARN };
+    named.unwrap_or_else(|| only(default))
 }
 
 fn level_filter(level: Level) -> LevelFilter {
@@ -200,6 +207,7 @@ mod tests {
             log_file: None,
             trace_file: None,
             trace_limit: 1,
+            is_for_program: false,
         }
     }
 
@@ -228,6 +236,9 @@ mod tests {
         assert_eq!(level(&plain, &[("LOG_LEVEL", "WARNING")]), Some(Is::WARN));
         assert_eq!(level(&plain, &[("LOG_LEVEL", "verbose")]), Some(Is::WARN));
         assert_eq!(level(&log(false, Some(Level::Off)), &[("DEBUG", "1")]), None);
+        let program = |level| Log { is_for_program: true, ..log(false, level) };
+        assert_eq!(level(&program(None), &[]), None);
+        assert_eq!(level(&program(Some(Level::Warn)), &[]), Some(Is::WARN));
         assert_eq!(level(&plain, &[("RUST_LOG", "mcp_span=debug,other=off")]), Some(Is::DEBUG));
         for text in ["trace", "trace,a=trace", "mcp-span traffic=trace", "mcp-span=trace"] {
             let filter = filter(&plain, |_| Some(text.to_owned()));

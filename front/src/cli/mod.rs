@@ -4,6 +4,7 @@
 //! (`settings`), and doing it, one file a subcommand.
 
 use std::ffi::OsString;
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 mod account;
@@ -33,6 +34,7 @@ mod environment;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
 mod headers;
+mod help;
 mod hub;
 mod import;
 mod install;
@@ -83,9 +85,10 @@ use tokio::sync::oneshot;
 pub fn main() -> ExitCode {
     let typed: Vec<OsString> = std::env::args_os().collect();
     let is_json = typed.iter().take_while(|word| *word != "--").any(|word| word == "--json");
-    match start(typed) {
+    match start(typed.clone()) {
         Ok(code) => code,
-        Err(Failure::Arguments(error)) => report::bad_arguments(&error, is_json),
+        Err(Failure::Arguments(error)) => report::bad_arguments(&error, &typed, is_json),
+        Err(Failure::NothingTyped) => report::short_help(),
         Err(Failure::Usage(usage)) => report::usage(&usage, is_json),
         Err(Failure::Unexpected(error)) => report::unexpected(&error),
     }
@@ -101,7 +104,7 @@ fn config_file(args: &[OsString], command: &clap::Command) -> Result<ConfigFile,
 }
 
 fn start(typed: Vec<OsString>) -> Result<ExitCode, Failure> {
-    if let Some(done) = completions::without_settings(&typed) {
+    if let Some(done) = without_settings(&typed) {
         return done;
     }
     if let Some(done) = login_process::run(&typed) {
@@ -114,15 +117,34 @@ fn start(typed: Vec<OsString>) -> Result<ExitCode, Failure> {
     let is_name = |word: &str| file.servers.has(word);
     let Translated { args, ignored, mut secrets, renamed } =
         compat::translate(typed, &command, lookup, is_name)?;
-    if let Some(theirs) = compat_proxy::read(lookup)?
-        && args::is_about(&args, &command, &file, &theirs.url)
-    {
+    let is_about = |url: Option<&str>| args::is_about(&args, &command, &file, url);
+    if let Some(theirs) = compat_proxy::read(lookup, is_about)? {
         file = file.behind(&theirs);
         secrets.extend(theirs.secrets);
     }
     let line = Line { args, file, secrets };
     let done = parse_and_run(&line, command, &ignored);
     done.map_err(|failure| renamed.explain(failure))
+}
+
+/// Does what was typed if it needs no setting: then a configuration or a variable that is wrong does
+/// not keep it from its work.
+fn without_settings(typed: &[OsString]) -> Option<Result<ExitCode, Failure>> {
+    if let Some(done) = completions::complete(typed) {
+        return Some(done);
+    }
+    if let Some(help) = args::help(typed) {
+        return Some(Err(help.into()));
+    }
+    let needs_none = ["completions", "man", "trace", "uninstall"];
+    typed.get(1).and_then(|word| word.to_str()).filter(|word| needs_none.contains(word))?;
+    Some(match args::parse_typed_alone(typed) {
+        Ok(Command::Completions(typed)) => completions::run(&typed),
+        Ok(Command::Trace(typed)) => trace::run(&typed),
+        Ok(Command::Uninstall(typed)) => install::uninstall(&typed),
+        Ok(_) => completions::man(),
+        Err(error) => Err(error.into()),
+    })
 }
 
 fn parse_and_run(
@@ -147,6 +169,8 @@ fn parse_and_run(
 enum Failure {
     /// What was typed is not what the program takes.
     Arguments(clap::Error),
+    /// Nothing was typed, and no server is named elsewhere.
+    NothingTyped,
     /// The user can mend it.
     Usage(Usage),
     /// Nobody expected it.
@@ -211,6 +235,9 @@ fn run(
         Some(Command::Read(typed)) => read::run(typed),
         Some(Command::Prompt(typed)) => prompt::run(typed),
         Some(Command::Raw(typed)) => raw::run(typed),
+        None if std::env::args_os().len() < 2 && !parsed.cli.connect.names_server() => {
+            Err(Failure::NothingTyped)
+        }
         None => connect_to(&parsed.cli.connect, ignored),
     }
 }
@@ -225,6 +252,11 @@ fn connect_to(typed: &args::Connect, ignored: &[String]) -> Result<ExitCode, Fai
         tls::warn();
     }
     oauth::warn(typed);
+    if std::io::stdin().is_terminal() {
+        report::warning(
+            "waiting for an MCP client on stdin; to look at the server: mcp-span tools <URL>",
+        );
+    }
     if !ignored.is_empty() {
         tracing::debug!(arguments = ignored.join(" "), "accepted without any effect");
     }

@@ -95,7 +95,7 @@ pub(super) struct OAuth {
     #[arg(long, value_name = "GRANT", env = "MCP_SPAN_OAUTH_GRANT", default_value = "code")]
     pub(super) oauth_grant: GrantName,
 
-    /// The name of one of several accounts at the same server
+    /// Use this one of several accounts
     #[arg(long, value_name = "NAME", env = "MCP_SPAN_PROFILE", default_value = "")]
     pub(super) profile: String,
 

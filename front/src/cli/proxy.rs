@@ -17,8 +17,10 @@ use crate::secret::Scrubber;
 #[command(next_help_heading = "Connection")]
 pub(super) struct Proxy {
     #[allow(rustdoc::bare_urls, reason = "the same text is the help of the command line")]
-    /// Connect through this proxy, such as http://user:password@proxy.example:8080; also https,
-    /// socks5 and socks5h [default: HTTPS_PROXY, HTTP_PROXY or ALL_PROXY]
+    /// Connect through this proxy
+    ///
+    /// Such as http://user:password@proxy.example:8080; also https, socks5 and socks5h. The default
+    /// is HTTPS_PROXY, HTTP_PROXY or ALL_PROXY.
     #[arg(
         long,
         value_name = "URL",

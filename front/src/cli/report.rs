@@ -1,9 +1,15 @@
 //! Errors for people, on stderr, and the exit code that goes with each.
 #![expect(clippy::print_stderr, reason = "this is where the program speaks to a person")]
 
+use std::ffi::OsString;
 use std::io::{BufWriter, ErrorKind, Write};
 use std::process::ExitCode;
 
+use clap::{CommandFactory, Subcommand};
+
+use super::commands::{Cli, Command};
+use super::look::nearest;
+use super::{args, help};
 use crate::untrusted::Untrusted;
 
 /// Something in the arguments, the environment or a file that the user can mend.
@@ -17,9 +23,9 @@ impl Usage {
 }
 
 /// Arguments that the parser refused; it says itself what is wrong with them.
-pub(super) fn bad_arguments(error: &clap::Error, is_json: bool) -> ExitCode {
-    if let Some(sentence) = misplaced(error) {
-        return usage(&Usage::new(sentence), is_json);
+pub(super) fn bad_arguments(error: &clap::Error, typed: &[OsString], is_json: bool) -> ExitCode {
+    if is_misplaced(error) {
+        return usage(&Usage::new(misplaced(typed)), is_json);
     }
     if is_json && error.use_stderr() {
         let text = error.render().to_string();
@@ -31,20 +37,50 @@ pub(super) fn bad_arguments(error: &clap::Error, is_json: bool) -> ExitCode {
     if error.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS }
 }
 
-/// A value without its flag is not repeated: it may be a header with a token in it.
-fn misplaced(error: &clap::Error) -> Option<&'static str> {
+/// What the program can do, for somebody who has typed nothing but its name; exit code 2.
+pub(super) fn short_help() -> ExitCode {
+    anstream::eprint!("{}", help::short(args::whole()).render_help().ansi());
+    ExitCode::from(2)
+}
+
+/// Whether the parser came upon a word for which there is no place.
+fn is_misplaced(error: &clap::Error) -> bool {
     use clap::error::{ContextKind, ContextValue, ErrorKind};
     let is_value = |kind| match error.get(kind) {
         Some(ContextValue::String(argument)) => !argument.starts_with('-'),
         _ => false,
     };
-    let misplaced = match error.kind() {
+    match error.kind() {
         ErrorKind::UnknownArgument => is_value(ContextKind::InvalidArg),
         ErrorKind::ArgumentConflict => is_value(ContextKind::InvalidSubcommand),
         ErrorKind::InvalidSubcommand => true,
         _ => false,
-    };
-    misplaced.then_some("there is one argument too many: only the URL stands without a flag, and a header is written --header 'Name: value'")
+    }
+}
+
+/// What was probably meant. A word that is not like a command is not repeated: it may be a header
+/// with a token in it.
+fn misplaced(typed: &[OsString]) -> String {
+    let words = typed.iter().skip(1).take_while(|word| *word != "--");
+    let words: Vec<&str> = words.filter_map(|word| word.to_str()).collect();
+    let is_command = |word: &&&str| Command::has_subcommand(word);
+    if let Some(command) = words.iter().skip(1).find(is_command) {
+        return format!("the command goes before the URL: mcp-span {command} <URL>");
+    }
+    let first = words.first().filter(|first| !first.starts_with('-'));
+    if let Some((first, command)) = first.and_then(|first| Some((first, nearest_command(first)?))) {
+        return format!("there is no command '{first}'; is it '{command}'?");
+    }
+    "there is one argument too many: only the URL stands without a flag, and a header is written \
+     --header 'Name: value'"
+        .to_owned()
+}
+
+/// The command that was perhaps meant by a word.
+pub(super) fn nearest_command(word: &str) -> Option<String> {
+    let commands = Cli::command();
+    let names: Vec<&str> = commands.get_subcommands().map(clap::Command::get_name).collect();
+    nearest(word, names.into_iter()).filter(|name| *name != word).map(str::to_owned)
 }
 
 /// Prints `text`, which is all that the command was for. Whoever closes the pipe has seen enough.

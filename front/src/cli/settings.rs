@@ -8,7 +8,7 @@ use percent_encoding::percent_decode_str;
 use url::Url;
 
 use super::link::{Link, ProtocolName};
-use super::report::Usage;
+use super::report::{Usage, nearest_command};
 use super::{args, credentials, environment, headers, hub, login_process, oauth, proxy, tls};
 use crate::auth::oauth::OAuth;
 use crate::auth::{self, Credentials, Source};
@@ -252,7 +252,11 @@ pub(super) fn link(typed: &Link, url: Url) -> Result<Settings, Usage> {
 /// The URL, checked; if it is none, it may have been meant as a name.
 pub(super) fn typed_url(typed: &args::Connect, address: Option<&str>) -> Result<Url, Usage> {
     url(address, typed.allow_http).map_err(|Usage(why)| match &typed.no_name {
-        Some(no) => Usage(format!("{why}. It is not a name either: {no}")),
+        Some(no) => {
+            let command = address.and_then(nearest_command);
+            let meant = command.map(|command| format!("; is it the command '{command}'?"));
+            Usage(format!("{why}. It is not a name either: {no}{}", meant.unwrap_or_default()))
+        }
         None => Usage(why),
     })
 }
@@ -270,8 +274,10 @@ fn url(typed: Option<&str>, allow_http: bool) -> Result<Url, Usage> {
         let typed = typed.rsplit('@').next().unwrap_or_default();
         let typed = typed.split('/').map(|part| if is_key(part) { "…" } else { part });
         let typed = typed.collect::<Vec<_>>().join("/");
-        let typed = typed.escape_debug();
-        Usage::new(format!("'{typed}' is not a URL: write it like https://example.com/mcp"))
+        let typed = typed.escape_debug().to_string();
+        let meant = without_scheme(&typed);
+        let like = meant.unwrap_or_else(|| "write it like https://example.com/mcp".to_owned());
+        Usage::new(format!("'{typed}' is not a URL: {like}"))
     };
     // `localhost:3000/mcp` parses, as a URL with the scheme `localhost`.
     let mut url = Url::parse(typed).map_err(|_| wrong())?;
@@ -293,6 +299,19 @@ fn url(typed: Option<&str>, allow_http: bool) -> Result<Url, Usage> {
         )));
     }
     Ok(url)
+}
+
+/// What to write in place of a URL without its scheme, if that is what it is: a host with a dot, or
+/// this machine with a port.
+fn without_scheme(typed: &str) -> Option<String> {
+    let url = Url::parse(&format!("https://{typed}")).ok()?;
+    let host = url.host_str()?;
+    let scheme = match is_loopback(host) {
+        true if url.port().is_some() || url.path() != "/" => "http",
+        false if host.contains('.') && !typed.contains(char::is_whitespace) => "https",
+        _ => return None,
+    };
+    Some(format!("is it {scheme}://{typed}?"))
 }
 
 /// What stands in a URL may be a token as well as not.
@@ -336,7 +355,16 @@ mod tests {
         let refused = |typed| url(typed, false).unwrap_err().0;
         assert!(refused(None).contains("missing"));
         assert!(refused(Some("nonsense")).contains("is not a URL"));
-        assert!(refused(Some("localhost:3000/mcp")).contains("is not a URL"));
+        for (typed, meant) in [
+            ("localhost:3000/mcp", "is it http://localhost:3000/mcp?"),
+            ("127.0.0.1:3000", "is it http://127.0.0.1:3000?"),
+            ("example.com/mcp", "is it https://example.com/mcp?"),
+            ("localhost", "write it like"),
+            ("some words.", "write it like"),
+        ] {
+            let said = refused(Some(typed));
+            assert!(said.contains("is not a URL") && said.contains(meant), "{said}");
+        }
         assert!(refused(Some("")).contains("is not a URL"));
         let shown = refused(Some("me:s3cret@example.com/mcp?token=s3cret"));
         assert!(shown.contains("example.com/mcp") && !shown.contains("s3cret"), "{shown}");

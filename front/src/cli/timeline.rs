@@ -1,6 +1,6 @@
 //! Tells a trace to a person: one line an event, and what all of them come to. Pure.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, hash_map};
 
 use serde_json::value::RawValue;
 
@@ -70,6 +70,8 @@ pub(super) struct Timeline {
     readable: usize,
     unreadable: usize,
     has_shown: bool,
+    /// This run is between a client and the server; else it asks itself, as `mcp-span tools` does.
+    has_client: bool,
     by_client: HashMap<String, Asked>,
     by_server: HashMap<String, Asked>,
     summary: Summary,
@@ -121,20 +123,29 @@ impl Timeline {
 
     fn tell(&mut self, entry: &Entry<'_>) -> Vec<String> {
         match &*entry.kind {
-            "STDIN" => self.crossing(entry, Side::Client),
-            "STDOUT" => self.crossing(entry, Side::Server),
+            "STDIN" => {
+                self.has_client = true;
+                self.crossing(entry.data, Side::Client, entry.at)
+            }
+            "STDOUT" => self.crossing(entry.data, Side::Server, entry.at),
             "HTTP_REQ" => {
                 let exchange: Exchange = entry.data();
+                if let (false, Some(id), Some(method)) =
+                    (self.has_client, exchange.id(), exchange.rpc_method())
+                {
+                    self.asks(Side::Client, id, method, exchange.name(), entry.at);
+                }
                 self.exchange(&exchange, exchange.request())
             }
             "HTTP_RES" => {
                 let exchange: Exchange = entry.data();
                 self.exchange(&exchange, exchange.answer())
             }
-            "HTTP_BODY" | "CHILD_STDOUT" => self.seen(entry.data),
+            "HTTP_BODY" | "CHILD_STDOUT" => self.from_server(entry.data, entry.at),
             // The same line was told when the client sent it.
-            "CHILD_STDIN" => Vec::new(),
-            "SSE_CHUNK" => self.event(&entry.data()),
+            "CHILD_STDIN" if self.has_client => Vec::new(),
+            "CHILD_STDIN" => self.crossing(entry.data, Side::Client, entry.at),
+            "SSE_CHUNK" => self.event(&entry.data(), entry.at),
             kind => {
                 let incident: Incident = entry.data();
                 let is_shown = match incident.is_retry() {
@@ -161,28 +172,49 @@ impl Timeline {
         self.filter.wants(incident.id().as_deref(), incident.rpc_method().as_deref())
     }
 
-    /// A message of `from` that has reached the other side, or is about to.
-    fn crossing(&mut self, entry: &Entry<'_>, from: Side) -> Vec<String> {
-        let all = Told::all(entry.data);
-        all.iter().filter_map(|told| self.message(told, from, entry.at)).collect()
+    /// Messages of `from` that have reached the other side, or are about to.
+    fn crossing(&mut self, data: &RawValue, from: Side, at: i64) -> Vec<String> {
+        Told::all(data).iter().filter_map(|told| self.message(told, from, at)).collect()
+    }
+
+    /// Messages that have come from the server. They are on their way, if there is a client: then
+    /// they are shown, and change nothing.
+    fn from_server(&mut self, data: &RawValue, at: i64) -> Vec<String> {
+        if !self.has_client {
+            return self.crossing(data, Side::Server, at);
+        }
+        Told::all(data).iter().filter_map(|told| self.describe(told)).collect()
+    }
+
+    /// A request of `from`; the same one may be sent again. Whether it is to be shown.
+    fn asks(
+        &mut self,
+        from: Side,
+        id: String,
+        method: String,
+        name: Option<String>,
+        at: i64,
+    ) -> bool {
+        let is_wanted = self.filter.wants(Some(&id), Some(&method));
+        let asked = Asked { method, name, at, is_wanted, is_cancelled: false };
+        let all = if from == Side::Client { &mut self.by_client } else { &mut self.by_server };
+        if let hash_map::Entry::Vacant(place) = all.entry(id) {
+            place.insert(asked);
+            self.summary.requests += usize::from(is_wanted && from == Side::Client);
+        }
+        is_wanted
     }
 
     fn message(&mut self, told: &Told, from: Side, at: i64) -> Option<String> {
         let what = self.describe(told);
+        if let (Sort::Request, Some(id), Some(method)) = (told.sort, &told.id, &told.method) {
+            let is_wanted = self.asks(from, id.clone(), method.clone(), told.name.clone(), at);
+            return what.filter(|_| is_wanted);
+        }
         let (asks, answers) = match from {
             Side::Client => (&mut self.by_client, &mut self.by_server),
             Side::Server => (&mut self.by_server, &mut self.by_client),
         };
-        if let (Sort::Request, Some(id), Some(method)) = (told.sort, &told.id, &told.method) {
-            let is_wanted = self.filter.wants(Some(id), Some(method));
-            let (method, name) = (method.clone(), told.name.clone());
-            let asked = Asked { method, name, at, is_wanted, is_cancelled: false };
-            asks.entry(id.clone()).or_insert(asked);
-            if is_wanted && from == Side::Client {
-                self.summary.requests += 1;
-            }
-            return what.filter(|_| is_wanted);
-        }
         if let Some(asked) = told.cancels.as_ref().and_then(|id| asks.get_mut(id)) {
             asked.is_cancelled = true;
         }
@@ -195,11 +227,6 @@ impl Timeline {
             self.summary.answered(told.sort == Sort::Error, took, label);
         }
         what.map(|what| format!("{what}, after {}", duration(took)))
-    }
-
-    /// The same on its way: it is shown, and changes nothing.
-    fn seen(&self, data: &RawValue) -> Vec<String> {
-        Told::all(data).iter().filter_map(|told| self.describe(told)).collect()
     }
 
     fn describe(&self, told: &Told) -> Option<String> {
@@ -245,7 +272,7 @@ impl Timeline {
         if is_wanted { vec![what] } else { Vec::new() }
     }
 
-    fn event(&self, data: &Chunk) -> Vec<String> {
+    fn event(&mut self, data: &Chunk, at: i64) -> Vec<String> {
         let name = data.event.as_deref().filter(|name| *name != "message").map(plain);
         let is_empty = |content: &RawValue| {
             serde_json::from_str::<&str>(content.get()).is_ok_and(|text| text.trim().is_empty())
@@ -260,11 +287,12 @@ impl Timeline {
             return if self.filter.is_empty() { vec![what] } else { Vec::new() };
         }
         let name = name.map_or("event".to_owned(), |name| format!("event '{name}'"));
-        self.seen(content).into_iter().map(|what| format!("{name}: {what}")).collect()
+        self.from_server(content, at).into_iter().map(|what| format!("{name}: {what}")).collect()
     }
 
     /// What a run has left open stays so.
     fn end_run(&mut self) {
+        self.has_client = false;
         self.by_server.clear();
         let mut open: Vec<(String, Asked)> = self.by_client.drain().collect();
         open.sort_unstable_by_key(|(_, asked)| asked.at);
@@ -379,6 +407,30 @@ mod tests {
              Slowest: tools/call add #\"x\" 1.50 s, initialize #1 101.0 ms\n\
              Recoveries: session lost 1\n"
         );
+    }
+
+    #[test]
+    fn a_run_without_a_client_asks_itself() {
+        let (told, summary) = tell(
+            Filter::default(),
+            &[
+                r#"00.000 START {}"#,
+                r#"00.001 CHILD_STDIN {"id":1,"method":"initialize"}"#,
+                r#"00.002 CHILD_STDOUT {"id":1,"result":{}}"#,
+                r#"01.000 START {}"#,
+                r#"01.001 HTTP_REQ {"method":"POST","url":"http://h/","id":1,"rpcMethod":"tools/call","name":"add"}"#,
+                r#"01.002 HTTP_REQ {"method":"POST","url":"http://h/","id":1,"rpcMethod":"tools/call","name":"add"}"#,
+                r#"01.500 SSE_CHUNK {"data":{"id":1,"error":{"code":-32601,"message":"no"}}}"#,
+                r#"01.600 HTTP_REQ {"method":"POST","url":"http://h/","id":2,"rpcMethod":"tools/list"}"#,
+                r#"02.600 HTTP_BODY {"id":2,"result":{}}"#,
+            ],
+        );
+        assert!(told.contains("initialize #1\n"), "{told}");
+        assert!(told.contains("answer to initialize #1, after 1.0 ms\n"), "{told}");
+        assert!(told.contains("event: error to tools/call add #1: -32601 no, after 499.0 ms"));
+        assert!(told.contains("answer to tools/list #2, after 1.00 s"), "{told}");
+        assert!(summary.contains("3 requests: 2 answered, 1 with an error\n"), "{summary}");
+        assert!(summary.contains("Slowest: tools/list #2 1.00 s"), "{summary}");
     }
 
     #[test]

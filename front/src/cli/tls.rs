@@ -14,9 +14,9 @@ use crate::net::{Identity, PemFault, Roots, TlsOptions, read_file};
 #[derive(Args, Debug, Default)]
 #[command(next_help_heading = "Certificates")]
 pub(super) struct Tls {
-    /// Trust the certificate authorities in this PEM file, in addition to those of the system
+    /// Trust the authorities in this PEM file as well
     ///
-    /// May be given several times.
+    /// As well as those of the system. May be given several times.
     #[arg(long = "ca-cert", value_name = "FILE", env = "MCP_SPAN_CA_CERT")]
     pub(super) ca_certs: Vec<PathBuf>,
 

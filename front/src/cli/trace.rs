@@ -5,6 +5,8 @@ use std::io::{self, BufRead, BufReader, BufWriter, ErrorKind, Read, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
+use unicode_width::UnicodeWidthStr;
+
 use super::Failure;
 use super::commands::Trace;
 use super::report::Usage;
@@ -56,7 +58,7 @@ fn show(
                 return Err(no_trace(path));
             }
             for Shown { head, what } in told {
-                let text = laid_out(page, &head, head.chars().count(), &what);
+                let text = laid_out(page, &head, head.width(), &what);
                 if let Err(error) = out.write_all(text.as_bytes()) {
                     return Ok(Err(error));
                 }

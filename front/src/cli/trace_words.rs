@@ -33,6 +33,11 @@ impl Exchange {
         self.rpc_method.as_deref().map(plain)
     }
 
+    /// Of the tool, the prompt or the resource that it is about.
+    pub(super) fn name(&self) -> Option<String> {
+        self.name.as_deref().map(plain)
+    }
+
     pub(super) fn request(&self) -> String {
         let what = format!("{} {}", plain(&self.method), plain(&self.url));
         match self.message() {
@@ -63,9 +68,8 @@ impl Exchange {
 
     fn message(&self) -> Option<String> {
         let (id, method) = (self.id(), self.rpc_method());
-        let name = self.name.as_deref().map(plain);
         let is_known = id.is_some() || method.is_some();
-        is_known.then(|| label(id.as_deref(), method.as_deref(), name.as_deref()))
+        is_known.then(|| label(id.as_deref(), method.as_deref(), self.name().as_deref()))
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use clap::builder::{Resettable, Str};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command};
 
@@ -61,14 +60,26 @@ pub(super) struct Raw {
 }
 
 impl Visit {
-    /// The target is the first word, unless it stands elsewhere: behind `--`, or with --mcp-hub.
-    pub(super) fn find_target(&mut self, matches: &ArgMatches) {
+    /// The target is the first word, unless it stands elsewhere: behind `--`, with --mcp-hub, or in
+    /// `variable` while the first word is no server.
+    pub(super) fn find_target(
+        &mut self,
+        matches: &ArgMatches,
+        variable: Option<String>,
+        is_server: impl Fn(&str) -> bool,
+    ) {
         let is_typed = |id: &str| source(matches, id) == Some(ValueSource::CommandLine);
         let is_program = !self.connect.program.is_empty();
         if is_program || is_typed("mcp_hub") {
             let word = self.connect.url.take().filter(|_| is_typed("url"));
             self.words.splice(0..0, word);
             self.give_back_word(matches);
+        } else if variable.is_some()
+            && is_typed("url")
+            && let Some(word) = self.connect.url.take_if(|word| !is_server(word))
+        {
+            self.words.insert(0, word);
+            self.connect.url = variable;
         }
         if is_program {
             self.connect.mcp_hub = None;
@@ -158,7 +169,7 @@ pub(super) fn described(mut command: Command) -> Command {
                     "connect_wait" => arg.default_value(CONNECT_WAIT),
                     "url" => arg.index(1),
                     "words" => arg.index(2).value_name(words).help(help).hide(words.is_empty()),
-                    "program" => arg.index(3).help_heading(Resettable::<Str>::Reset),
+                    "program" => arg.index(3),
                     _ => arg,
                 })
         });
@@ -222,6 +233,10 @@ mod tests {
         assert_eq!(elsewhere, (None, None, String::new(), "p -x".to_owned()));
         let elsewhere = target("mcp-span tools", Some("https://a/b"));
         assert_eq!(elsewhere.0, some("https://a/b"));
+        let elsewhere = target("mcp-span call t x=1", Some("https://a/b"));
+        assert_eq!(elsewhere, (some("https://a/b"), None, "t x=1".to_owned(), String::new()));
+        let typed = target("mcp-span call https://c/d t", Some("https://a/b"));
+        assert_eq!(typed, (some("https://c/d"), None, "t".to_owned(), String::new()));
     }
 
     #[test]

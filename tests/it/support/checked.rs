@@ -13,9 +13,10 @@ pub(crate) struct Checked {
     pub(crate) stderr: String,
 }
 
-/// Checks, with these arguments and variables.
+/// Checks, with these arguments and variables, at a terminal that is 100 columns wide.
 pub(crate) async fn check(args: &[&str], env: &[(&str, &str)]) -> Checked {
-    checked(&run(&[&["check"], args].concat(), env, "").await)
+    let env = [&[("COLUMNS", "100")], env].concat();
+    checked(&run(&[&["check"], args].concat(), &env, "").await)
 }
 
 /// What the program has printed.

@@ -215,7 +215,8 @@ impl Provider {
         let words = [command, &*self.url];
         let args: Vec<&str> = words.into_iter().chain(args.iter().copied()).collect();
         let env = self.env();
-        let env: Vec<(&str, &str)> = env.iter().map(|(n, v)| (*n, v.as_str())).collect();
+        let mut env: Vec<(&str, &str)> = env.iter().map(|(n, v)| (*n, v.as_str())).collect();
+        env.push(("COLUMNS", "100"));
         run(&args, &env, "").await
     }
 

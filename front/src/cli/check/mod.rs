@@ -320,6 +320,7 @@ async fn tell_all(
     is_json: bool,
 ) -> Result<Status, Failure> {
     let mut worst = Status::Skipped;
+    let width = visit::Page::of_stdout().width;
     if !is_json {
         print(&text::heading())?;
     }
@@ -329,7 +330,7 @@ async fn tell_all(
         worst = worst.max(report.status());
         match is_json {
             true => report::print(&format!("{}\n", json::json(&report)))?,
-            false => print(&text::text(&report))?,
+            false => print(&text::text(&report, width))?,
         }
     }
     Ok(worst)

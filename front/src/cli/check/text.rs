@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use super::finding::{Exchange, Finding, Report, Status, counted};
 use crate::cli::report::plain;
+use crate::cli::visit::wrap;
 use crate::limits;
 
 /// The width of the longest status, and of the longest name.
@@ -18,7 +19,7 @@ pub(super) fn heading() -> String {
 }
 
 /// Everything about one target, with codes for colours.
-pub(super) fn text(report: &Report) -> String {
+pub(super) fn text(report: &Report, width: usize) -> String {
     let bold = Style::new().bold();
     let mut text = format!("\n{bold}{}{bold:#}\n", plain(&report.target));
     let mut findings = report.findings.iter().peekable();
@@ -28,9 +29,9 @@ pub(super) fn text(report: &Report) -> String {
             same.push(next.check);
         }
         if same.is_empty() {
-            add(finding, &mut text);
+            add(finding, width, &mut text);
         } else {
-            add_gap(finding, &same, &mut text);
+            add_gap(finding, &same, width, &mut text);
         }
     }
     text + &verdict(report)
@@ -41,17 +42,19 @@ fn is_same_gap(one: &Finding, next: &Finding) -> bool {
     one.status == Status::Skipped && next.status == one.status && next.summary == one.summary
 }
 
-fn add_gap(first: &Finding, others: &[&str], text: &mut String) {
+fn add_gap(first: &Finding, others: &[&str], width: usize, text: &mut String) {
     let all = [&[first.check], others].concat();
     let summary = format!("{} ({})", first.summary, all.join(", "));
-    add(&Finding::skipped("", summary), text);
+    add(&Finding::skipped("", summary), width, text);
 }
 
-fn add(finding: &Finding, text: &mut String) {
+fn add(finding: &Finding, width: usize, text: &mut String) {
     let style = style(finding.status);
     let (mark, name) = (finding.status.as_str(), finding.check);
     let indent = 2 + MARK + 2 + NAME + 2;
-    let lines = wrapped(&finding.summary, limits::CHECK_WIDTH - indent);
+    // On a narrow terminal, lines are as short as they can be read.
+    let width = width.saturating_sub(indent).max(limits::LAST_COLUMN);
+    let lines = wrap(&plain(&finding.summary), width);
     let mut lines = lines.iter();
     let first = lines.next().map_or("", String::as_str);
     *text += &format!("  {style}{mark:<MARK$}{style:#}  {name:<NAME$}  {first}\n");
@@ -66,7 +69,7 @@ fn add(finding: &Finding, text: &mut String) {
     for (prefix, words) in paragraphs {
         let Some(words) = words else { continue };
         let words = format!("{prefix}{words}");
-        wrapped(&words, limits::CHECK_WIDTH - indent).iter().for_each(|line| push(line));
+        wrap(&plain(&words), width).iter().for_each(|line| push(line));
     }
     if finding.status >= Status::Warning
         && let Some(exchange) = &finding.exchange
@@ -121,31 +124,13 @@ fn verdict(report: &Report) -> String {
     format!("  {style}{words}{style:#}\n")
 }
 
-/// Lines of at most `width` characters, broken between words.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    let clean = plain(text);
-    for word in clean.split_whitespace() {
-        let line = lines.last().map_or(0, |line| line.chars().count());
-        match lines.last_mut() {
-            Some(last) if line > 0 && line + 1 + word.chars().count() <= width => {
-                last.push(' ');
-                last.push_str(word);
-            }
-            Some(last) if line == 0 => last.push_str(word),
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::finding::Answer;
     use super::*;
 
     fn shown(findings: Vec<Finding>) -> String {
-        let text = text(&Report { target: "t".into(), findings });
+        let text = text(&Report { target: "t".into(), findings }, 80);
         anstream::adapter::strip_str(&text).to_string()
     }
 
@@ -184,7 +169,7 @@ mod tests {
         let finding =
             Finding::failed("x", "word ".repeat(30)).meaning("m").next_step("n").detail("d");
         let text = shown(vec![finding.exchange(&exchange)]);
-        assert!(text.lines().all(|line| line.chars().count() <= limits::CHECK_WIDTH), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         let tail: Vec<&str> = text.lines().skip(5).map(str::trim).collect();
         let expected = [
             "d",

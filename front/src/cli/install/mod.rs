@@ -23,7 +23,6 @@ mod layout;
 mod naming;
 mod program;
 mod request;
-mod statements;
 #[cfg(test)]
 mod tests;
 mod told;

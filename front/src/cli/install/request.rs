@@ -130,7 +130,7 @@ impl Words {
             return Ok(());
         }
         let value = match arg.get_value_hint() {
-            ValueHint::AnyPath => absolute(value)?,
+            ValueHint::AnyPath => absolute(long, value)?,
             _ => value.to_owned(),
         };
         let begin = self.args.len();
@@ -223,9 +223,16 @@ pub(super) fn variables(typed: &[String]) -> Result<BTreeMap<String, String>, Us
     typed.iter().map(pair).collect()
 }
 
-/// The client starts in another folder.
-fn absolute(value: &str) -> Result<String, Usage> {
+/// Flags whose files the server makes itself.
+const WRITTEN: [&str; 3] = ["log-file", "trace-file", "state-dir"];
+
+/// The client starts in another folder. What is to be read has to be there: else the entry could
+/// never start, and nobody would see why.
+fn absolute(long: &str, value: &str) -> Result<String, Usage> {
     let path = std::path::absolute(value).unwrap_or_else(|_| PathBuf::from(value));
+    if !WRITTEN.contains(&long) && !path.exists() {
+        return Err(Usage::new(format!("--{long}: there is no file {}", path.display())));
+    }
     let path = path.into_os_string().into_string();
     path.map_err(|_| Usage::new(format!("the path of '{value}' is not UTF-8")))
 }

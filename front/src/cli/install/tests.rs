@@ -281,8 +281,8 @@ fn what_cannot_be_read_is_named_with_its_place() {
     };
     for (text, line, column, part) in [
         ("a = \n", 1, 5, "not TOML"),
-        ("[a]\nb = 1\nb = 2\n", 3, 1, "a second time"),
-        ("[a]\n[b]\n[a]\n", 3, 1, "a second time"),
+        ("[a]\nb = 1\nb = 2\n", 3, 1, "duplicate key"),
+        ("[a]\n[b]\n[a]\n", 3, 2, "duplicate key"),
         ("x = 1\nmcp_servers = { a = {} }\n", 2, 1, "cannot be added to"),
         ("[[mcp_servers]]\n", 1, 1, "cannot be added to"),
         ("a = 1__0\n", 1, 6, "not TOML"),

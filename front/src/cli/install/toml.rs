@@ -1,32 +1,39 @@
 //! Changes to a TOML file in which each server is a table, `[mcp_servers.NAME]`. Pure.
+//!
+//! `toml_edit` says where everything stands, and the text is changed here: what it writes itself has
+//! other line ends than the file.
 
 use std::ops::Range;
 
+use toml_edit::{Document, Item, Key, Table};
+
 use super::edit::{Fault, line_of, newline, splice};
 use super::entry::{Entry, Listed};
-use super::statements::{Kind, Statement, Value, statements};
 
 /// What all servers are below of.
 const SERVERS: &str = "mcp_servers";
 
 /// The servers, in the order in which they come up.
 pub(super) fn list(text: &str) -> Result<Vec<Listed>, Fault> {
-    let statements = checked(text)?;
-    let mut listed: Vec<Listed> = Vec::new();
-    for statement in &statements {
-        let [key, name, ..] = statement.path.as_slice() else { continue };
-        if key != SERVERS || listed.iter().any(|known| known.name == *name) {
-            continue;
-        }
-        let line = line_of(text, statement.range.start);
-        listed.push(Listed { name: name.clone(), line, entry: entry(&statements, name) });
-    }
+    let document = parse(text)?;
+    let Some(Item::Table(servers)) = document.as_table().get(SERVERS) else {
+        return Ok(Vec::new());
+    };
+    let mut listed: Vec<Listed> = servers
+        .iter()
+        .map(|(name, item)| Listed {
+            name: name.to_owned(),
+            line: parts(&document, name).first().map_or(1, |first| line_of(text, first.start)),
+            entry: entry(item),
+        })
+        .collect();
+    listed.sort_by_key(|listed| listed.line);
     Ok(listed)
 }
 
 /// The text with another table at its end, where it changes the meaning of nothing else.
 pub(super) fn insert(text: &str, name: &str, entry: &Entry) -> Result<String, Fault> {
-    checked(text)?;
+    parse(text)?;
     let newline = newline(text);
     let gap = match text {
         "" => String::new(),
@@ -38,15 +45,14 @@ pub(super) fn insert(text: &str, name: &str, entry: &Entry) -> Result<String, Fa
 
 /// The text with another table in the place of the one for `name`.
 pub(super) fn replace(text: &str, name: &str, entry: &Entry) -> Result<String, Fault> {
-    let statements = checked(text)?;
-    let parts: Vec<_> = parts(&statements, name).collect();
+    let document = parse(text)?;
+    let parts = parts(&document, name);
     let Some(first) = parts.first() else { return Ok(text.to_owned()) };
     // In the middle of another table a new one would take over what follows.
-    if first.kind != Kind::Table || first.path.len() > 2 {
+    if header(&document, name).as_ref() != Some(first) {
         return insert(&remove(text, name)?, name, entry);
     }
-    let mut changes: Vec<_> =
-        parts.iter().map(|part| (lines(text, &part.range), String::new())).collect();
+    let mut changes: Vec<_> = parts.iter().map(|part| (lines(text, part), String::new())).collect();
     if let Some((_, new)) = changes.first_mut() {
         *new = table(name, entry, newline(text));
     }
@@ -56,9 +62,9 @@ pub(super) fn replace(text: &str, name: &str, entry: &Entry) -> Result<String, F
 /// The text without the table and all that is below it; with its lines go comments at their ends,
 /// and the empty line before it.
 pub(super) fn remove(text: &str, name: &str) -> Result<String, Fault> {
-    let statements = checked(text)?;
-    let mut changes: Vec<_> =
-        parts(&statements, name).map(|part| (lines(text, &part.range), String::new())).collect();
+    let document = parse(text)?;
+    let parts = parts(&document, name);
+    let mut changes: Vec<_> = parts.iter().map(|part| (lines(text, part), String::new())).collect();
     let end = changes.last().map_or(0, |(range, _)| range.end);
     if let Some((first, _)) = changes.first_mut() {
         let before = &text[..first.start];
@@ -72,80 +78,91 @@ pub(super) fn remove(text: &str, name: &str) -> Result<String, Fault> {
     Ok(splice(text, &changes))
 }
 
-/// The statements of a document whose servers can be added to.
-fn checked(text: &str) -> Result<Vec<Statement>, Fault> {
-    let statements = statements(text)?;
-    let closed = statements.iter().find(|statement| {
-        let [key] = statement.path.as_slice() else { return false };
-        key == SERVERS && statement.kind != Kind::Table
-    });
-    match closed {
-        Some(closed) => {
-            let what = format!(
-                "'{SERVERS}' is written in a form that cannot be added to: \
-                 write a table [{SERVERS}.NAME] for each server"
-            );
-            Err(Fault::at(text, closed.range.start, what))
+/// A document whose servers can be added to.
+fn parse(text: &str) -> Result<Document<&str>, Fault> {
+    let document = Document::parse(text).map_err(|error| {
+        let at = error.span().map_or(text.len(), |span| span.start);
+        Fault::at(text, at, format!("this is not TOML: {}", error.message()))
+    })?;
+    let closed = match document.as_table().get_key_value(SERVERS) {
+        Some((key, Item::Value(_))) => key.span(),
+        Some((_, Item::ArrayOfTables(tables))) => tables.span(),
+        _ => return Ok(document),
+    };
+    let what = format!(
+        "'{SERVERS}' is written in a form that cannot be added to: \
+         write a table [{SERVERS}.NAME] for each server"
+    );
+    Err(Fault::at(text, closed.map_or(0, |closed| closed.start), what))
+}
+
+/// The places of all that is said about one server, in their order: headers, and values.
+fn parts(document: &Document<&str>, name: &str) -> Vec<Range<usize>> {
+    let mut parts = Vec::new();
+    if let Some(Item::Table(servers)) = document.as_table().get(SERVERS)
+        && let Some((key, item)) = servers.get_key_value(name)
+    {
+        parts_of(key, item, &mut parts);
+    }
+    parts.sort_unstable_by_key(|part| part.start);
+    parts
+}
+
+fn parts_of(key: &Key, item: &Item, into: &mut Vec<Range<usize>>) {
+    let mut add = |table: &Table| {
+        into.extend(header_of(table));
+        for (name, item) in table.iter() {
+            if let Some(key) = table.key(name) {
+                parts_of(key, item, into);
+            }
         }
-        None => Ok(statements),
+    };
+    match item {
+        Item::None => {}
+        Item::Value(value) => {
+            let (key, value) = (key.span(), value.span());
+            into.extend(key.zip(value).map(|(key, value)| key.start..value.end));
+        }
+        Item::Table(table) => add(table),
+        Item::ArrayOfTables(tables) => tables.iter().for_each(add),
     }
 }
 
-/// All that is said about one server.
-fn parts<'a>(statements: &'a [Statement], name: &str) -> impl Iterator<Item = &'a Statement> {
-    let is_part = move |path: &[String]| matches!(path, [key, server, ..] if key == SERVERS && server == name);
-    statements.iter().filter(move |statement| is_part(&statement.path))
+/// The header of a server's own table.
+fn header(document: &Document<&str>, name: &str) -> Option<Range<usize>> {
+    header_of(document.as_table().get(SERVERS)?.get(name)?.as_table()?)
 }
 
-/// The whole lines that a statement stands in. It has them for itself.
+/// None of a table that only dotted names, or headers of tables below it, speak of.
+fn header_of(table: &Table) -> Option<Range<usize>> {
+    if table.is_implicit() || table.is_dotted() { None } else { table.span() }
+}
+
+/// The whole lines that a part stands in. It has them for itself.
 fn lines(text: &str, range: &Range<usize>) -> Range<usize> {
     let start = text[..range.start].rfind('\n').map_or(0, |at| at + 1);
     let end = text[range.end..].find('\n').map_or(text.len(), |at| range.end + at + 1);
     start..end
 }
 
-/// What the statements come to, if that is a program to start.
-fn entry(statements: &[Statement], name: &str) -> Option<Entry> {
-    let mut values = Vec::new();
-    for part in parts(statements, name) {
-        if let Kind::Value(value) = &part.kind {
-            flatten(part.path[2..].to_vec(), value, &mut values);
+/// What is said about a server, if that is a program to start.
+fn entry(item: &Item) -> Option<Entry> {
+    let members = item.as_table_like()?;
+    let args = match members.get("args") {
+        Some(args) => {
+            let text = |value: &toml_edit::Value| value.as_str().map(str::to_owned);
+            args.as_array()?.iter().map(text).collect::<Option<_>>()?
         }
-    }
-    let mut entry = Entry::default();
-    let mut has_command = false;
-    for (path, value) in values {
-        let path: Vec<_> = path.iter().map(String::as_str).collect();
-        match (path.as_slice(), value) {
-            (["command"], Value::Text(text)) => {
-                has_command = true;
-                entry.command = text;
-            }
-            (["args"], Value::List(values)) => {
-                let texts = values.into_iter().map(|value| match value {
-                    Value::Text(text) => Some(text),
-                    _ => None,
-                });
-                entry.args = texts.collect::<Option<_>>()?;
-            }
-            (["env", name], Value::Text(text)) => {
-                entry.env.insert((*name).to_owned(), text);
-            }
-            (["command" | "args" | "env", ..], _) => return None,
-            _ => {}
-        }
-    }
-    has_command.then_some(entry)
-}
-
-fn flatten(path: Vec<String>, value: &Value, into: &mut Vec<(Vec<String>, Value)>) {
-    let Value::Table(members) = value else {
-        into.push((path, value.clone()));
-        return;
+        None => Vec::new(),
     };
-    for (name, value) in members {
-        flatten(path.iter().chain(name).cloned().collect(), value, into);
-    }
+    let env = match members.get("env") {
+        Some(env) => {
+            let pair = |(name, value): (&str, &Item)| Some((name.into(), value.as_str()?.into()));
+            env.as_table_like()?.iter().map(pair).collect::<Option<_>>()?
+        }
+        None => Default::default(),
+    };
+    Some(Entry { command: members.get("command")?.as_str()?.to_owned(), args, env })
 }
 
 fn table(name: &str, entry: &Entry, newline: &str) -> String {
@@ -171,4 +188,47 @@ fn key(name: &str) -> String {
 /// A basic string. Its escapes are those of JSON, and DEL needs one as well.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007F")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_toml_does_not_allow_a_second_time() {
+        for text in [
+            "a.b=1\n[a]\nc=1",
+            "a=1\n[a.b]\nc=1",
+            "a={b=1}\n[a.c]\nd=1",
+            "[a]\nx=1\n[[a]]\ny=1",
+            "[[a]]\nx=1\n[a]\ny=1",
+            "[a]\n[[q]]\n[a]",
+            "[a.b.c]\nz=9\n[a]\nb.c.t=1",
+            "a=1\na=2",
+            "a=1\na.b=2",
+            "a=1\rb=2\n",
+            "d = 2020-13-45",
+            "d = 2021-02-29",
+            "d = 2020-01-01T24:00:00Z",
+            "d = 12:60:00",
+            "a={b=1,b=2}",
+            "a={b.c=1,b=2}",
+        ] {
+            assert!(parse(text).is_err(), "{text:?}");
+        }
+        for text in [
+            "[a.b]\n[a]\nc=1",
+            "[[a]]\nx=1\n[a.b]\ny=1\n[[a]]\nx=1\n[a.b]\ny=1",
+            "[[a]]\n[[a.b]]\n[[a]]\n[[a.b]]\n[[a.b]]",
+            "[a]\nb.c=1\nb.d=2\n[a.b.e]\nx=1",
+            "a.b=1\r\na.c=2\r\n",
+            "d = 2020-02-29",
+            "d = 1979-05-27T07:32:00.999999-07:00",
+            "d = 1979-05-27 23:59:60Z",
+            "d = 07:32:00",
+            "a={b.c=1,b.d=2,bc=3}",
+        ] {
+            assert!(parse(text).is_ok(), "{text:?}");
+        }
+    }
 }

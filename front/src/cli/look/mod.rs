@@ -12,6 +12,7 @@ use crate::lenient::lenient;
 use crate::message::Members;
 
 mod arguments;
+mod described;
 mod nearest;
 mod prompts;
 mod resources;

@@ -27,7 +27,7 @@ mod trouble;
 
 use asked::Offer;
 pub(super) use json_text::pretty;
-pub(super) use page::{Page, count, one_line};
+pub(super) use page::{Page, count, one_line, wrap};
 pub(super) use status::Status;
 pub(super) use trouble::Trouble;
 

@@ -4,6 +4,7 @@ use std::io::IsTerminal;
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::limits;
 use crate::untrusted::Untrusted;
@@ -63,9 +64,9 @@ impl Page {
     /// Text behind a head, with what does not fit in lines of its own behind an indent. Where the
     /// head leaves little room, all of it goes below.
     pub(in crate::cli) fn hanging(&self, head: &str, indent: usize, text: &str) -> String {
-        let length = head.chars().count();
+        let length = head.width();
         let is_below = self.width.saturating_sub(length.max(indent)) < limits::LAST_COLUMN;
-        if length + text.chars().count() <= self.width {
+        if length + text.width() <= self.width {
             return format!("{head}{text}\n");
         }
         if is_below && length > 0 {
@@ -82,7 +83,7 @@ impl Page {
         let count = rows.iter().map(Vec::len).max().unwrap_or_default();
         let longest = |column: usize| {
             let cells = rows.iter().filter_map(|row| row.get(column));
-            let lengths = cells.map(|cell| cell.chars().count());
+            let lengths = cells.map(|cell| one_line(cell).width());
             lengths.max().unwrap_or_default().min(limits::COLUMN)
         };
         let widths: Vec<usize> = (0..count.saturating_sub(1)).map(longest).collect();
@@ -96,7 +97,7 @@ impl Page {
             let mut length = indent;
             for (column, width) in widths.iter().enumerate() {
                 let cell = one_line(row.get(column).map_or("", String::as_str));
-                let cell_length = cell.chars().count();
+                let cell_length = cell.width();
                 let blank = width.saturating_sub(cell_length) + 2;
                 line += &if column == 0 { self.name(&cell) } else { self.faint(&cell) };
                 line += &" ".repeat(blank);
@@ -156,29 +157,43 @@ impl<T> AnyStream for T {
     }
 }
 
-/// Lines of at most so many characters, broken at blanks where there are any.
-fn wrap(text: &str, width: usize) -> Vec<String> {
-    let width = width.max(1);
+/// Lines that take at most so many columns of a terminal, broken at blanks where there are any.
+pub(in crate::cli) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for paragraph in text.trim_end().split('\n') {
         let mut line = String::new();
         let mut length = 0;
         for word in paragraph.split_whitespace() {
-            let word_length = word.chars().count();
-            if length > 0 && length + 1 + word_length > width {
-                lines.push(std::mem::take(&mut line));
-                length = 0;
+            for (number, part) in parts(word).enumerate() {
+                let blank = usize::from(number == 0);
+                if length > 0 && length + blank + part.width() > width {
+                    lines.push(std::mem::take(&mut line));
+                    length = 0;
+                } else if length > 0 && blank > 0 {
+                    line.push(' ');
+                    length += 1;
+                }
+                line.push_str(part);
+                length += part.width();
             }
-            if length > 0 {
-                line.push(' ');
-                length += 1;
-            }
-            line.push_str(word);
-            length += word_length;
         }
         lines.push(line);
     }
     lines
+}
+
+/// A word in the parts between which a line may end: scripts whose characters take two columns have
+/// no blanks between words.
+fn parts(word: &str) -> impl Iterator<Item = &str> {
+    let is_wide = |letter: char| letter.width() == Some(2);
+    let mut rest = word;
+    std::iter::from_fn(move || {
+        let first = rest.chars().next()?;
+        let end = if is_wide(first) { Some(first.len_utf8()) } else { rest.find(is_wide) };
+        let (part, behind) = rest.split_at(end.unwrap_or(rest.len()));
+        rest = behind;
+        Some(part)
+    })
 }
 
 #[cfg(test)]
@@ -221,6 +236,19 @@ mod tests {
             PLAIN.hanging("", 2, "Slowest: tools/call a #1 9.0 ms, ping #2 1.0 ms"),
             "Slowest: tools/call a #1 9.0 ms, ping\n  #2 1.0 ms\n"
         );
+    }
+
+    #[test]
+    fn wide_characters_take_two_columns_and_lines_may_end_between_them() {
+        let row = |cells: [&str; 2]| cells.map(str::to_owned).to_vec();
+        let rows = [row(["名前", "a"]), row(["name*", "b"])];
+        assert_eq!(PLAIN.columns(0, &rows), "名前   a\nname*  b\n");
+        let lines = wrap(&"長い説明".repeat(6), 21);
+        assert_eq!(lines.iter().map(|line| line.width()).collect::<Vec<_>>(), [20, 20, 8]);
+        assert_eq!(wrap("a word漢字 b", 6), ["a word", "漢字 b"]);
+        assert_eq!(wrap("a word漢字 b", 8), ["a word漢", "字 b"]);
+        let word = "https://example.com/a-path/that-is-copied";
+        assert_eq!(wrap(word, 10), [word]);
     }
 
     #[test]
