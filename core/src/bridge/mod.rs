@@ -213,10 +213,11 @@ impl Bridge {
     /// two messages costs more than the messages do.
     fn on_server_message(&mut self, mut event: Event) {
         let now = Instant::now();
-        for _ in 0..limits::BURST {
+        for more in (0..limits::BURST).rev() {
             self.pipeline.on_event(event, now);
             self.flush(now);
-            if !self.pipeline.for_client.is_empty() {
+            // What is taken from the link is handled, so the last one of a burst takes no other.
+            if more == 0 || !self.pipeline.for_client.is_empty() {
                 return;
             }
             let Some(next) = self.server.try_event() else { return };
@@ -228,10 +229,10 @@ impl Bridge {
     fn on_client_message(&mut self, mut incoming: Incoming) {
         let now = Instant::now();
         self.has_received = true;
-        for _ in 0..limits::BURST {
+        for more in (0..limits::BURST).rev() {
             self.pipeline.on_client_message(incoming, now);
             self.flush(now);
-            if self.server.is_blocked() || !self.has_room() {
+            if more == 0 || self.server.is_blocked() || !self.has_room() {
                 return;
             }
             let Some(next) = self.from_client.try_recv() else { return };
