@@ -3,16 +3,17 @@
 //!
 //! All that processes share are files beside the tokens. The lock of logins says whether somebody is
 //! at it, and goes with the process that holds it, however that ends; the page says what a person has
-//! to do; what comes of it is the token, or the note of a failure under the login's name. Whoever
-//! waits looks at them from time to time.
+//! to do; what comes of it is the token, or the note of a failure under the login's name. The pipe
+//! from the process to whoever started it says nothing but that it is worth looking at them.
 
 use std::io;
 use std::process::Stdio;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::process::Command;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::process::{ChildStdout, Command};
+use tokio::time::{Instant, timeout};
 use tracing::debug;
 use url::Url;
 
@@ -22,7 +23,7 @@ use super::flow::{LoginRun, Plan};
 use super::kept::StoredLogin;
 use super::pause::{Failed, How};
 use super::renewal::{Cause, is_renewed};
-use super::settings::{LoginCommand, OAuthSettings, Open};
+use super::settings::{LoginCommand, OAuthSettings, Open, Show};
 use super::store::Stamp;
 use super::store_lock::Lock;
 use super::words::login_error;
@@ -34,6 +35,8 @@ use crate::{limits, net, os};
 /// What a process for a login says when it has the lock of logins, or knows that another has it or
 /// has been quicker: a line of one word.
 const READY: &[u8] = b"ready\n";
+/// There is a page to be shown.
+const PAGE: &[u8] = b"page\n";
 
 impl LoginRun<'_> {
     /// Asks a person: in a process of its own, or here where there can be none.
@@ -50,7 +53,7 @@ impl LoginRun<'_> {
         // It is the process that needs it.
         drop(lock);
         match self.start_process(command).await {
-            Ok(()) => self.follow(&before).await,
+            Ok(news) => self.follow(&before, news).await,
             Err(error) => {
                 debug!("no process could be had for the login, which is done here: {error}");
                 let locking = oauth.lock_for_login(Some(Opener::Program)).await;
@@ -63,8 +66,9 @@ impl LoginRun<'_> {
         }
     }
 
-    /// Starts the process, and waits until it has the lock or knows who has.
-    async fn start_process(&self, command: &LoginCommand) -> io::Result<()> {
+    /// Starts the process, and waits until it has the lock or knows who has. What it returns can be
+    /// read from when there is something new.
+    async fn start_process(&self, command: &LoginCommand) -> io::Result<ChildStdout> {
         let job = serde_json::to_vec(&LoginJob::of(self))?;
         let mut command = Command::from(command()?);
         // Nothing of ours: clients wait until nobody has their pipes any more.
@@ -72,12 +76,12 @@ impl LoginRun<'_> {
         let mut child = os::spawn_detached(&mut command)?;
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
         let introducing = async {
-            let (mut stdin, stdout) = stdin.zip(stdout).ok_or(io::ErrorKind::BrokenPipe)?;
+            let (mut stdin, mut stdout) = stdin.zip(stdout).ok_or(io::ErrorKind::BrokenPipe)?;
             stdin.write_all(&job).await?;
             drop(stdin);
             let mut said = Vec::new();
-            stdout.take(READY.len() as u64).read_to_end(&mut said).await?;
-            if said == READY { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+            (&mut stdout).take(READY.len() as u64).read_to_end(&mut said).await?;
+            (said == READY).then_some(stdout).ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
         };
         let introduced = timeout(limits::LOGIN_PROCESS_START, introducing).await;
         introduced.unwrap_or_else(|_| {
@@ -87,10 +91,11 @@ impl LoginRun<'_> {
     }
 
     /// Waits for the end of the login that another process does.
-    async fn follow(&self, before: &StoredLogin) -> Result<(), Failed> {
+    async fn follow(&self, before: &StoredLogin, news: ChildStdout) -> Result<(), Failed> {
         let OAuth { settings, store, server, .. } = self.oauth;
         let until = Instant::now() + settings.login_wait + limits::LOGIN_QUESTION * 3;
         let (mut watched, mut stamp) = (None, store.stamp());
+        let mut news = Some(news);
         while store.is_login_held() {
             if watched.is_none() {
                 watched = self.oauth.watch_page(None);
@@ -103,7 +108,7 @@ impl LoginRun<'_> {
             if Instant::now() >= until {
                 return Err(Failed::unfinished(self.oauth.not_in_time("logged in to")));
             }
-            sleep(limits::PAGE_CHECK).await;
+            wait_for_news(&mut news).await;
         }
         if self.has_brought(before).await {
             return Ok(());
@@ -123,6 +128,19 @@ impl LoginRun<'_> {
         let is_other = self.oauth.reread(before).await;
         let is_step_up = self.plan.is_step_up;
         is_other && (!is_step_up || is_renewed(before, &self.oauth.kept().await, Cause::Scope))
+    }
+}
+
+/// Waits until it is time for another look, or there is a reason for one.
+async fn wait_for_news(news: &mut Option<ChildStdout>) {
+    let reading = async {
+        match news {
+            Some(stdout) => stdout.read(&mut [0; 16]).await.unwrap_or(0),
+            None => std::future::pending().await,
+        }
+    };
+    if let Ok(0) = timeout(limits::PAGE_CHECK, reading).await {
+        *news = None;
     }
 }
 
@@ -165,12 +183,13 @@ impl LoginJob {
 
     /// The login that is to be done here. `None` if it is not what a process of the same program
     /// wrote.
-    fn read(job: &[u8], open: Open) -> Option<(OAuth, Plan, Option<Stamp>)> {
+    fn read(job: &[u8], show: Show, open: Open) -> Option<(OAuth, Plan, Option<Stamp>)> {
         let job: Self = serde_json::from_slice(job).ok()?;
         let key = job.private_key.map(|pem| PrivateKey::from_pem(pem.reveal().as_bytes()));
         let settings = OAuthSettings {
             client_secret: job.client_secret,
             private_key: key.transpose().ok()?,
+            show: Some(show),
             open: Some(open),
             ..job.settings
         };
@@ -183,7 +202,7 @@ impl LoginJob {
 
 /// Does the login that another process of this program has written down in `job`: holds the callback
 /// address, shows the pages, exchanges the code and stores the token. `say` gets what goes to that
-/// process, once; `open` opens a browser, `scrubber` learns what must not be logged.
+/// process, `open` opens a browser, `scrubber` learns what must not be logged.
 ///
 /// # Errors
 ///
@@ -192,9 +211,13 @@ pub async fn login_process(
     job: &[u8],
     scrubber: &Scrubber,
     open: Open,
-    say: impl FnOnce(&[u8]),
+    say: impl Fn(&[u8]) + Clone + Send + Sync + 'static,
 ) -> Result<(), Error> {
-    let Some((oauth, plan, stamp)) = LoginJob::read(job, open) else {
+    let show: Show = Arc::new({
+        let say = say.clone();
+        move |_, _| say(PAGE)
+    });
+    let Some((oauth, plan, stamp)) = LoginJob::read(job, show, open) else {
         return Err(Error::new(Kind::Login, "The job of this login cannot be read"));
     };
     oauth.settings.client_secret.iter().for_each(|secret| scrubber.add(secret));
