@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use url::Url;
 
 use super::changes::Recovery;
-use super::retried::{RetriedSubject, Retry};
+use super::retried::{RetriedSubject, RetryTrace};
 use super::{Data, MessageSummary, TrafficKind, headers, in_words, is_on, milliseconds, tell};
 use crate::error::Error;
 use crate::secret::shown;
@@ -26,7 +26,7 @@ pub struct ExchangeTrace {
     since: Instant,
     is_over: bool,
     /// A try at a server that was away, of which nothing was told yet.
-    retry: Option<Retry>,
+    retry: Option<RetryTrace>,
 }
 
 /// Gives each exchange a name that its two lines share.

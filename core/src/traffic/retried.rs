@@ -29,9 +29,9 @@ impl RetriedSubject {
     }
 
     /// Another try begins; `request` is told as soon as it leaves.
-    pub(super) fn retry(&self, number: u32, request: Data) -> Retry {
+    pub(super) fn retry(&self, number: u32, request: Data) -> RetryTrace {
         lock(&PLACES).push(self.place.clone());
-        Retry { place: self.place.clone(), number, request }
+        RetryTrace { place: self.place.clone(), number, request }
     }
 
     /// How often it failed since the server was last reached.
@@ -60,13 +60,13 @@ impl RetriedSubject {
 /// A try at a server that is away, while it is under way: one line if it fails, those of any other
 /// exchange if not.
 #[derive(Debug)]
-pub(super) struct Retry {
+pub(super) struct RetryTrace {
     place: String,
     pub(super) number: u32,
     pub(super) request: Data,
 }
 
-impl Drop for Retry {
+impl Drop for RetryTrace {
     fn drop(&mut self) {
         let mut places = lock(&PLACES);
         if let Some(at) = places.iter().position(|place| *place == self.place) {

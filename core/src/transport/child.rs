@@ -27,7 +27,7 @@ use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 
-use tokio::process::{Child, Command};
+use tokio::process::{self, Child};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tracing::debug;
@@ -122,8 +122,8 @@ pub fn open(settings: ChildSettings) -> Result<Link, Error> {
     }))
 }
 
-fn command(settings: &ChildSettings) -> Command {
-    let mut command = Command::from(settings.environment.command(&settings.program));
+fn command(settings: &ChildSettings) -> process::Command {
+    let mut command = process::Command::from(settings.environment.command(&settings.program));
     command
         .args(&settings.args)
         .envs(settings.env.iter().map(|(name, value)| (name, value.reveal())))

@@ -141,7 +141,7 @@ impl Timeline {
                 let exchange: Exchange = entry.data();
                 self.exchange(&exchange, exchange.answer())
             }
-            "HTTP_BODY" | "CHILD_STDOUT" => self.from_server(entry.data, entry.at),
+            "HTTP_BODY" | "CHILD_STDOUT" => self.server_says(entry.data, entry.at),
             // The same line was told when the client sent it.
             "CHILD_STDIN" if self.has_client => Vec::new(),
             "CHILD_STDIN" => self.crossing(entry.data, Side::Client, entry.at),
@@ -179,7 +179,7 @@ impl Timeline {
 
     /// Messages that have come from the server. They are on their way, if there is a client: then
     /// they are shown, and change nothing.
-    fn from_server(&mut self, data: &RawValue, at: i64) -> Vec<String> {
+    fn server_says(&mut self, data: &RawValue, at: i64) -> Vec<String> {
         if !self.has_client {
             return self.crossing(data, Side::Server, at);
         }
@@ -287,7 +287,7 @@ impl Timeline {
             return if self.filter.is_empty() { vec![what] } else { Vec::new() };
         }
         let name = name.map_or("event".to_owned(), |name| format!("event '{name}'"));
-        self.from_server(content, at).into_iter().map(|what| format!("{name}: {what}")).collect()
+        self.server_says(content, at).into_iter().map(|what| format!("{name}: {what}")).collect()
     }
 
     /// What a run has left open stays so.

@@ -2,7 +2,7 @@
 
 use http::HeaderValue;
 
-use super::legacy_sse::{EventStream, Refused};
+use super::legacy_sse::{EventStream, RefusedPost};
 use crate::error::Error;
 use crate::transport::{Send, Ticket};
 
@@ -23,5 +23,5 @@ pub(super) enum Report {
     /// The stream of an HTTP+SSE server stands, or there is none.
     StreamOpened(Result<Box<EventStream>, Error>),
     /// An HTTP+SSE server did not acknowledge a POST.
-    Refused(Refused),
+    Refused(RefusedPost),
 }

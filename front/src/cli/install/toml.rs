@@ -111,7 +111,7 @@ fn parts(document: &Document<&str>, name: &str) -> Vec<Range<usize>> {
 fn parts_of(key: &Key, item: &Item, into: &mut Vec<Range<usize>>) {
     let mut add = |table: &Table| {
         into.extend(header_of(table));
-        for (name, item) in table.iter() {
+        for (name, item) in table {
             if let Some(key) = table.key(name) {
                 parts_of(key, item, into);
             }

@@ -10,6 +10,6 @@ mod session;
 mod stream;
 
 pub(super) use address::session;
-pub(super) use post::Refused;
+pub(super) use post::RefusedPost;
 pub(super) use session::HttpSse;
 pub(super) use stream::{EventStream, First, open};

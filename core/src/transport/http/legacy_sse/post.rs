@@ -14,7 +14,7 @@ use crate::transport::{Event, Send};
 
 /// A POST that was not acknowledged.
 #[derive(Debug)]
-pub(in super::super) struct Refused {
+pub(in super::super) struct RefusedPost {
     pub(super) send: Box<Send>,
     /// Which stream was open when it left.
     pub(super) stream: u64,
@@ -48,5 +48,5 @@ pub(super) async fn post(context: Arc<Context>, send: Box<Send>, stream: u64, ca
         Err(error) => (Fate::Answered, None, error),
     };
     let error = context.scrubbed(error);
-    context.report(Report::Refused(Refused { send, stream, fate, answer, error }));
+    context.report(Report::Refused(RefusedPost { send, stream, fate, answer, error }));
 }

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, ready};
 
 use tracing::{debug, warn};
 
-use super::post::{Refused, post};
+use super::post::{RefusedPost, post};
 use super::stream::{self, EventStream, First};
 use crate::error::{Error, Kind};
 use crate::message::{Head, Message, Method, Outline, peek};
@@ -179,8 +179,8 @@ impl HttpSse {
         io.report(Event::Message { message, answers: None });
     }
 
-    fn refused(&mut self, refused: Refused, io: &mut Io) {
-        let Refused { send, stream, fate, answer, error } = refused;
+    fn refused(&mut self, refused: RefusedPost, io: &mut Io) {
+        let RefusedPost { send, stream, fate, answer, error } = refused;
         let (ticket, is_current) = (send.ticket, stream == self.streams);
         // An answer that came on the stream, or a cancellation, was first.
         let is_wanted = !send.progress.is_abandoned();
