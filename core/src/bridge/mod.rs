@@ -2,8 +2,10 @@
 //!
 //! The engine decides; this file moves messages between it and the links. One task owns all of it.
 
+use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::OnceLock;
+use std::task::Poll;
 
 use tokio::task::unconstrained;
 use tokio::time::{Instant, timeout};
@@ -127,15 +129,17 @@ pub async fn run_telling(
 }
 
 /// The result of `work`; `None` if `end` completes first.
+// Not `select!`, which looks at the task's budget each time: this is polled for every message.
 async fn or_shutdown<T>(
-    end: Pin<&mut impl Future<Output = ()>>,
+    mut end: Pin<&mut impl Future<Output = ()>>,
     work: impl Future<Output = T>,
 ) -> Option<T> {
-    tokio::select! {
-        biased;
-        () = end => None,
-        result = work => Some(result),
-    }
+    let mut work = pin!(work);
+    poll_fn(|context| match end.as_mut().poll(context) {
+        Poll::Ready(()) => Poll::Ready(None),
+        Poll::Pending => work.as_mut().poll(context).map(Some),
+    })
+    .await
 }
 
 struct Bridge {

@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout};
 
 use super::hidden_tools::HiddenTools;
 use super::stand_in;
-use crate::engine::{Engine, Limits, Output, Policy};
+use crate::engine::{Engine, Limits, Output, Policy, earliest};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::fnv_map::FnvMap;
@@ -112,8 +112,8 @@ impl Pipeline {
 
     pub(super) fn wake_at(&self) -> Option<Instant> {
         let stand_in = stand_in::wake_at(&self.engine);
-        let translators = [self.modern_client.wake_at(), self.legacy_client.wake_at()];
-        translators.into_iter().chain([self.engine.deadline(), stand_in]).flatten().min()
+        let (modern, legacy) = (self.modern_client.wake_at(), self.legacy_client.wake_at());
+        earliest([modern, legacy, self.engine.deadline(), stand_in])
     }
 
     /// Whether there is output for either side.

@@ -169,10 +169,11 @@ impl Engine {
             Place::Free => {}
         }
         let is_replaced = self.session.is_replaced();
-        let is_initialize = entry.is_handshake() && entry.message.request_id().is_some();
+        let is_handshake = entry.is_handshake();
+        let is_initialize = is_handshake && entry.message.request_id().is_some();
         if is_initialize {
             self.session.asked(ticket, entry.origin);
-        } else if entry.is_handshake() {
+        } else if is_handshake {
             self.session.confirming(ticket);
         }
         let wire_id = entry.wire_id(self.seed);

@@ -39,7 +39,7 @@ use server::Server;
 use server_requests::ServerRequests;
 use session::Session;
 use table::Table;
-pub(crate) use time::drain_timed_out;
+pub(crate) use time::{drain_timed_out, earliest};
 
 use crate::error::{Error, Kind};
 use crate::message::budget::MemoryBudget;

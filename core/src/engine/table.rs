@@ -22,15 +22,37 @@ pub(super) struct Table {
     entries: FnvMap<Ticket, Box<Entry>>,
     /// Requests by id.
     by_id: InFlight<Ticket>,
+    waiting: Waiting,
+    tokens: Tokens,
+    /// The last number that was given out, as a ticket, a position or an id.
+    last_number: u64,
+}
+
+/// What messages wait for: their turn, and times.
+#[derive(Debug, Default)]
+struct Waiting {
     /// Messages that wait to be sent, in order.
     queue: BTreeMap<Order, Ticket>,
-    tokens: Tokens,
     /// Deadlines and delays of queued messages.
     waits: BTreeSet<(Instant, Ticket)>,
     /// Timeouts of messages in flight.
     dues: BTreeSet<(Instant, Ticket)>,
-    /// The last number that was given out, as a ticket, a position or an id.
-    last_number: u64,
+}
+
+impl Waiting {
+    /// The message has no timer and no position any more.
+    fn end(&mut self, entry: &mut Entry) {
+        if let Some(at) = entry.timer.take() {
+            self.timers(entry).remove(&(at, entry.ticket));
+        }
+        if entry.is_in_queue() {
+            self.queue.remove(&entry.order);
+        }
+    }
+
+    fn timers(&mut self, entry: &Entry) -> &mut BTreeSet<(Instant, Ticket)> {
+        if entry.sent().is_some() { &mut self.dues } else { &mut self.waits }
+    }
 }
 
 impl Table {
@@ -49,37 +71,25 @@ impl Table {
             self.tokens.note(ticket, &self.entries);
         }
         if entry.is_in_queue() {
-            self.queue.insert(entry.order, ticket);
+            self.waiting.queue.insert(entry.order, ticket);
         }
         self.entries.insert(ticket, entry);
         ticket
     }
 
     pub(super) fn remove(&mut self, ticket: Ticket) -> Option<Box<Entry>> {
-        self.end_wait(ticket);
-        let entry = fnv_map::take(&mut self.entries, &ticket)?;
+        let mut entry = fnv_map::take(&mut self.entries, &ticket)?;
+        self.waiting.end(&mut entry);
         if let Some(id) = entry.message.request_id() {
             self.by_id.close_exactly(id);
         }
         Some(entry)
     }
 
-    /// Ends the wait of a message: it has no timer and no position any more.
-    fn end_wait(&mut self, ticket: Ticket) -> Option<&mut Entry> {
-        let entry = self.entries.get_mut(&ticket)?;
-        if let Some(at) = entry.timer.take() {
-            let timers = if entry.sent().is_some() { &mut self.dues } else { &mut self.waits };
-            timers.remove(&(at, ticket));
-        }
-        if entry.is_in_queue() {
-            self.queue.remove(&entry.order);
-        }
-        Some(entry)
-    }
-
     /// Takes a message out of the queue, if it is in there, for another state.
     pub(super) fn unqueue(&mut self, ticket: Ticket, state: MessageState) -> Option<&mut Entry> {
-        let entry = self.end_wait(ticket)?;
+        let entry = self.entries.get_mut(&ticket)?;
+        self.waiting.end(entry);
         entry.state = state;
         Some(entry)
     }
@@ -116,12 +126,12 @@ impl Table {
     }
 
     pub(super) fn is_queue_empty(&self) -> bool {
-        self.queue.is_empty()
+        self.waiting.queue.is_empty()
     }
 
     /// The queue, in order.
     pub(super) fn queued(&self) -> impl Iterator<Item = &Entry> {
-        self.queue.values().filter_map(|ticket| self.get(*ticket))
+        self.waiting.queue.values().filter_map(|ticket| self.get(*ticket))
     }
 
     /// The tickets of the messages that `is_meant` selects, in order.
@@ -142,8 +152,9 @@ impl Table {
     /// Sets or clears the timer of a message.
     pub(super) fn set_timer(&mut self, ticket: Ticket, at: Option<Instant>) {
         let Some(entry) = self.entries.get_mut(&ticket) else { return };
-        let timers = if entry.sent().is_some() { &mut self.dues } else { &mut self.waits };
-        if let Some(old) = std::mem::replace(&mut entry.timer, at) {
+        let old = std::mem::replace(&mut entry.timer, at);
+        let timers = self.waiting.timers(entry);
+        if let Some(old) = old {
             timers.remove(&(old, ticket));
         }
         timers.extend(at.map(|at| (at, ticket)));
@@ -151,20 +162,20 @@ impl Table {
 
     /// The next deadline or delay of a queued message.
     pub(super) fn next_wait(&self) -> Option<(Instant, Ticket)> {
-        self.waits.first().copied()
+        self.waiting.waits.first().copied()
     }
 
     /// The next timeout of a message in flight.
     pub(super) fn next_due(&self) -> Option<(Instant, Ticket)> {
-        self.dues.first().copied()
+        self.waiting.dues.first().copied()
     }
 
     /// Postpones all timeouts of messages in flight.
     pub(super) fn postpone_timeouts(&mut self, by: Duration) {
-        for (due, ticket) in std::mem::take(&mut self.dues) {
+        for (due, ticket) in std::mem::take(&mut self.waiting.dues) {
             if let Some(entry) = self.entries.get_mut(&ticket) {
                 entry.timer = Some(due + by);
-                self.dues.insert((due + by, ticket));
+                self.waiting.dues.insert((due + by, ticket));
             }
         }
     }

@@ -14,10 +14,24 @@ use crate::message::reply;
 use crate::transport::Ticket;
 use crate::transport::http::timeout;
 
+/// The earliest of these times. A loop: this is asked before every wait, and `flatten` costs more than
+/// all else that is done there.
+pub(crate) fn earliest<const N: usize>(times: [Option<Instant>; N]) -> Option<Instant> {
+    let mut earliest: Option<Instant> = None;
+    for time in times {
+        if let Some(time) = time
+            && earliest.is_none_or(|earliest| time < earliest)
+        {
+            earliest = Some(time);
+        }
+    }
+    earliest
+}
+
 impl Engine {
     /// When [`Self::on_time`] is due.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        let all = [
+        earliest([
             self.due().map(|(at, _)| at),
             self.table.next_wait().map(|(at, _)| at),
             self.next_retry(),
@@ -25,8 +39,7 @@ impl Engine {
             self.ping_at(),
             self.login_wait_ends_at(),
             self.session.confirm_by(),
-        ];
-        all.into_iter().flatten().min()
+        ])
     }
 
     pub(crate) fn on_time(&mut self, now: Instant) {
@@ -86,7 +99,7 @@ impl Engine {
     fn expire(&mut self, ticket: Ticket) {
         let Some(entry) = self.table.get(ticket) else { return };
         let Some(sent) = entry.sent() else { return };
-        let limit = self.silence_limit(entry).unwrap_or_default();
+        let limit = silence_limit(&entry.message, &self.limits.timeouts).unwrap_or_default();
         let what = if entry.message.request_id().is_some() { "Request" } else { "Notify" };
         let error = match (&sent.failure, self.has_begun(sent)) {
             (Some(failure), _) => failure.clone(),
@@ -100,22 +113,19 @@ impl Engine {
         self.send_failed(ticket, error);
     }
 
-    /// The silence timeout of a message, where the engine keeps it.
-    fn silence_limit(&self, entry: &Entry) -> Option<Duration> {
-        match self.wire {
-            Wire::Stream if !self.policy.watches => None,
-            // The exchange does: it sees every byte.
-            Wire::StreamableHttp => None,
-            Wire::Stream | Wire::HttpSse { .. } => {
-                silence_limit(&entry.message, &self.limits.timeouts)
-            }
-        }
-    }
-
-    /// Restarts the silence timeout of a message in flight.
+    /// Restarts the silence timeout of a message in flight, where the engine keeps it.
     pub(super) fn restart_clock(&mut self, ticket: Ticket) {
+        let keeps_time = match self.wire {
+            Wire::Stream => self.policy.watches,
+            // The exchange does: it sees every byte.
+            Wire::StreamableHttp => false,
+            Wire::HttpSse { .. } => true,
+        };
+        if !keeps_time {
+            return;
+        }
         let entry = self.table.get(ticket).filter(|entry| entry.sent().is_some());
-        let limit = entry.and_then(|entry| self.silence_limit(entry));
+        let limit = entry.and_then(|sent| silence_limit(&sent.message, &self.limits.timeouts));
         if let Some(due) = limit.and_then(|limit| self.clock().checked_add(limit)) {
             self.table.set_timer(ticket, Some(due));
         }

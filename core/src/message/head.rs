@@ -125,7 +125,10 @@ impl<'a> HeadMembers<'a> {
 /// The method; escapes in its name are legal, if odd.
 fn method(raw: &str) -> Option<Method> {
     let inner = raw.strip_prefix('"')?.strip_suffix('"')?;
-    Some(Method::named(&decoded(inner).unwrap_or(inner.into())))
+    Some(match decoded(inner) {
+        Some(Cow::Owned(name)) => Method::named(&name),
+        _ => Method::named(inner),
+    })
 }
 
 #[cfg(test)]

@@ -42,8 +42,8 @@ impl Id {
     /// `"\u0061"` comes back as `"a"` and `1.0` as `1`.
     #[must_use]
     pub fn canonical(&self) -> Self {
-        if let Some(text) = self.0.strip_prefix('"') {
-            return match text.strip_suffix('"').and_then(decoded) {
+        if self.0.starts_with('"') {
+            return match self.0.get(1..self.0.len() - 1).and_then(decoded) {
                 Some(Cow::Owned(text)) => Self::string(&text),
                 // It has no escapes; or a lone surrogate, and with it no decoded form.
                 _ => self.clone(),

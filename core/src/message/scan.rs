@@ -320,7 +320,7 @@ pub(super) fn is_name(raw: &str, name: &str) -> bool {
 /// The text that a string stands for which is written as `raw` between its quotes; `None` if there is
 /// no such text, as for half a surrogate pair.
 pub(super) fn decoded(raw: &str) -> Option<Cow<'_, str>> {
-    if !raw.contains('\\') {
+    if raw.bytes().all(|byte| byte != b'\\') {
         return Some(Cow::Borrowed(raw));
     }
     serde_json::from_str(&format!("\"{raw}\"")).ok().map(Cow::Owned)

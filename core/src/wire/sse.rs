@@ -81,7 +81,8 @@ impl Decoder {
     pub fn next_event(&mut self) -> Result<Option<SseEvent>, TooLarge> {
         while let Some(end) = self.find_end() {
             self.check(end)?;
-            let (mut line, is_whole) = self.take_piece(end);
+            let is_whole = end < self.chunk.len();
+            let mut line = self.take_piece(end);
             if !is_whole || !self.partial.is_empty() {
                 self.partial.push(&line);
             }
@@ -111,7 +112,8 @@ impl Decoder {
             self.show_kept(&mut look);
         }
         while let Some(end) = self.find_end() {
-            let (piece, is_whole) = self.take_piece(end);
+            let is_whole = end < self.chunk.len();
+            let piece = self.take_piece(end);
             look(&piece);
             self.line_begun |= !piece.is_empty();
             if is_whole && !std::mem::take(&mut self.line_begun) {
@@ -146,16 +148,16 @@ impl Decoder {
         (len > 0).then(|| memchr::memchr2(b'\r', b'\n', &self.chunk).unwrap_or(len))
     }
 
-    /// Takes the piece that ends at `end`, and tells whether the line does so too.
-    fn take_piece(&mut self, end: usize) -> (Bytes, bool) {
+    /// Takes the piece that ends at `end`, with the end of the line if it is there.
+    fn take_piece(&mut self, end: usize) -> Bytes {
         let Some(ending) = self.chunk.get(end) else {
-            return (std::mem::take(&mut self.chunk), false);
+            return std::mem::take(&mut self.chunk);
         };
         self.after_cr = *ending == b'\r';
         // With its end: of a chunk that has been read nothing is held.
         let mut piece = self.chunk.split_to(end + 1);
         piece.truncate(end);
-        (piece, true)
+        piece
     }
 
     fn field(&mut self, line: &Bytes) {
