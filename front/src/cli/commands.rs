@@ -80,7 +80,7 @@ impl Cli {
 
 #[derive(Subcommand)]
 pub(super) enum Command {
-    /// Connect a stdio client to a server (the same as just <URL>)
+    /// Connect a stdio client to a server (as `mcp-span URL` does)
     Connect(Box<Connect>),
     /// Connect to a small built-in server, to try a client on
     Demo(Box<Demo>),
