@@ -2,12 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
-use tracing::debug;
+use tracing::{debug, warn};
 use url::Url;
 
 use super::authority::Authority;
 use super::challenge::Challenge;
 use super::command_line::{login_command, logout_command};
+use super::given::{CODE, REFRESH_TOKEN};
 use super::grant::{TokenRefusal, TokenRequest};
 use super::identity::{self, ClientIdentity, Only};
 use super::pages::{Facts, Page};
@@ -210,6 +211,46 @@ impl<'a> LoginRun<'a> {
         let Plan { authority, token_endpoint, .. } = &self.plan;
         let endpoint = Some(token_endpoint.to_string());
         self.oauth.keep_login(Some(authority), Some(identity), token, endpoint).await;
+    }
+
+    /// A token by what was given, if that is still good for anything.
+    pub(super) async fn by_what_was_given(&self) -> Result<Option<(ClientIdentity, Token)>, Error> {
+        let Self { oauth, plan: Plan { authority, .. } } = self;
+        let (given, spent) = (&oauth.settings.given, oauth.state(|state| state.spent.clone()));
+        let kept = oauth.kept_for(authority).await?;
+        let mut forms = Vec::new();
+        forms.extend(given.refresh_token.iter().map(|token| (REFRESH_TOKEN, refresh_form(token))));
+        forms.extend(given.code.iter().map(|code| (CODE, code.form())));
+        forms.retain(|(what, _)| !spent.contains(what));
+        if forms.is_empty() {
+            return Ok(None);
+        }
+        let configured = identity::configured(&oauth.settings, &authority.metadata);
+        let Some(identity) = configured.or(kept.identity) else {
+            let message = "A refresh token or a code is good for nothing without its client";
+            return Err(login_error(message).hint("Give the client's id with --oauth-client-id"));
+        };
+        for (what, form) in forms {
+            // Who uses a code twice is taken for a thief; a refresh token may still be good later.
+            if what == CODE {
+                oauth.state(|state| state.spent.insert(what));
+            }
+            match self.request(&identity).send(form).await {
+                Ok(token) => {
+                    debug!("the {what} that was given has brought a token");
+                    let given = given.refresh_token.clone();
+                    let given = given.filter(|_| !spent.contains(REFRESH_TOKEN));
+                    let refresh = token.refresh.clone().or(given);
+                    return Ok(Some((identity, Token { refresh, ..token })));
+                }
+                Err(TokenRefusal::Grant(error)) => {
+                    warn!("the {what} that was given is no good any more: {error}");
+                    oauth.state(|state| state.spent.insert(what));
+                }
+                Err(refusal) => return Err(refusal.into_error()),
+            }
+        }
+        Ok(None)
     }
 
     async fn as_client(&self) -> Result<(ClientIdentity, Token), Error> {

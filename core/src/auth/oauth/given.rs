@@ -2,15 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use tracing::{debug, warn};
 use url::Url;
 
 use super::authority::FoundAuthority;
-use super::flow::{LoginRun, Plan, refresh_form};
-use super::grant::TokenRefusal;
-use super::identity::{self, ClientAuthentication, ClientIdentity};
+use super::identity::ClientAuthentication;
 use super::metadata::{Issuer, is_same_issuer};
-use super::token::Token;
 use super::web::Form;
 use super::words::login_error;
 use super::{Grant, address};
@@ -66,8 +62,8 @@ pub struct OneShot {
 }
 
 /// What can be given in place of a person's consent, by the words for it.
-const REFRESH_TOKEN: &str = "refresh token";
-const CODE: &str = "code";
+pub(super) const REFRESH_TOKEN: &str = "refresh token";
+pub(super) const CODE: &str = "code";
 
 impl Given {
     /// Where the issuer is that the user has named.
@@ -139,48 +135,6 @@ impl Given {
         replace(&mut metadata.authorization_endpoint, page);
         replace(&mut found.resource, self.resource.clone());
         found
-    }
-}
-
-impl LoginRun<'_> {
-    /// A token by what was given, if that is still good for anything.
-    pub(super) async fn by_what_was_given(&self) -> Result<Option<(ClientIdentity, Token)>, Error> {
-        let Self { oauth, plan: Plan { authority, .. } } = self;
-        let (given, spent) = (&oauth.settings.given, oauth.state(|state| state.spent.clone()));
-        let kept = oauth.kept_for(authority).await?;
-        let mut forms = Vec::new();
-        forms.extend(given.refresh_token.iter().map(|token| (REFRESH_TOKEN, refresh_form(token))));
-        forms.extend(given.code.iter().map(|code| (CODE, code.form())));
-        forms.retain(|(what, _)| !spent.contains(what));
-        if forms.is_empty() {
-            return Ok(None);
-        }
-        let configured = identity::configured(&oauth.settings, &authority.metadata);
-        let Some(identity) = configured.or(kept.identity) else {
-            let message = "A refresh token or a code is good for nothing without its client";
-            return Err(login_error(message).hint("Give the client's id with --oauth-client-id"));
-        };
-        for (what, form) in forms {
-            // Who uses a code twice is taken for a thief; a refresh token may still be good later.
-            if what == CODE {
-                oauth.state(|state| state.spent.insert(what));
-            }
-            match self.request(&identity).send(form).await {
-                Ok(token) => {
-                    debug!("the {what} that was given has brought a token");
-                    let given = given.refresh_token.clone();
-                    let given = given.filter(|_| !spent.contains(REFRESH_TOKEN));
-                    let refresh = token.refresh.clone().or(given);
-                    return Ok(Some((identity, Token { refresh, ..token })));
-                }
-                Err(TokenRefusal::Grant(error)) => {
-                    warn!("the {what} that was given is no good any more: {error}");
-                    oauth.state(|state| state.spent.insert(what));
-                }
-                Err(refusal) => return Err(refusal.into_error()),
-            }
-        }
-        Ok(None)
     }
 }
 

@@ -59,17 +59,15 @@ pub struct Provider {
     pub missing: Vec<&'static str>,
 }
 
-impl OAuth {
-    /// Finds out what a login after this refusal would find. Nobody is asked to log in, no client is
-    /// registered, and nothing is kept.
-    pub async fn survey(&self, said: &HeaderMap) -> Survey {
-        let challenge = Challenge::of(said);
-        let known = self.kept().await.issuer;
-        let found = Authority::of(self, challenge.as_ref(), known.as_deref()).await;
-        let tried = self.web.take_tried();
-        let provider = found.map(|found| found.map(|found| provider(found, &self.settings)));
-        Survey { tried, provider }
-    }
+/// Finds out what a login after this refusal would find. Nobody is asked to log in, no client is
+/// registered, and nothing is kept.
+pub async fn survey(oauth: &OAuth, said: &HeaderMap) -> Survey {
+    let challenge = Challenge::of(said);
+    let known = oauth.kept().await.issuer;
+    let found = Authority::of(oauth, challenge.as_ref(), known.as_deref()).await;
+    let tried = oauth.web.take_tried();
+    let provider = found.map(|found| found.map(|found| provider(found, &oauth.settings)));
+    Survey { tried, provider }
 }
 
 fn provider(found: Authority, settings: &OAuthSettings) -> Provider {

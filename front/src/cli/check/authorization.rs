@@ -7,7 +7,7 @@ use http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use super::door::Heard;
 use super::finding::Finding;
 use crate::auth::oauth::challenge::Challenge;
-use crate::auth::oauth::{Account, FoundMetadata, OAuth, Provider, Survey};
+use crate::auth::oauth::{Account, FoundMetadata, OAuth, Provider, Survey, survey};
 use crate::error::Error;
 use crate::transport::http::HttpSettings;
 
@@ -67,7 +67,7 @@ pub(super) async fn refused(
     if let Some(peer) = heard.peer {
         oauth.met(peer);
     }
-    let survey = oauth.survey(&heard.headers).await;
+    let survey = survey(&oauth, &heard.headers).await;
     let account = oauth.account().await;
     surveyed(&survey, &said, account.as_ref()).exchange(&heard.exchange)
 }
