@@ -67,7 +67,7 @@ pub(super) async fn refused(
     if let Some(peer) = heard.peer {
         oauth.met(peer);
     }
-    let survey = survey(&oauth, &heard.headers).await;
+    let survey = survey(oauth, &heard.headers).await;
     let account = oauth.account().await;
     surveyed(&survey, &said, account.as_ref()).exchange(&heard.exchange)
 }
