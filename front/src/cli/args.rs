@@ -200,7 +200,6 @@ impl Connect {
 
 #[derive(Args)]
 pub(super) struct Connect {
-    #[allow(rustdoc::bare_urls, reason = "the same text is the help of the command line")]
     /// The MCP endpoint of the server, or its name in the configuration file
     #[arg(env = "MCP_SPAN_URL", hide_env_values = true)]
     pub(super) url: Option<String>,
