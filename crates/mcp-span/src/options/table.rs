@@ -201,11 +201,11 @@ options! {
         /// The PKCE verifier of that code.
         pub oauth_code_verifier: Option<crate::secret::Secret>,
         /// Headers that those of `header_file` win over.
-        pub(super) weak_headers: Vec<Header>,
+        pub(crate) weak_headers: Vec<Header>,
         /// What must not show up in errors.
-        pub(super) secrets: Vec<crate::secret::Secret>,
+        pub(crate) secrets: Vec<crate::secret::Secret>,
         /// Where each option was set, by its name.
-        pub(super) origins: std::collections::BTreeMap<&'static str, super::Origin>,
+        pub(crate) origins: std::collections::BTreeMap<&'static str, super::Origin>,
     }
     Server {
         /// The MCP endpoint of the server
