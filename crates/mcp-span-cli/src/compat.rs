@@ -13,11 +13,9 @@ use super::compat_name::{self, Named};
 use super::compat_remote::{self, Remote};
 use super::compat_renamed::Renamed;
 use super::compat_words::{Flags, Item};
-use super::credentials::SOURCES;
-use super::oauth_given::is_callback_host;
 use super::report::Usage;
 use super::secrets::Secrets;
-use super::values::{seconds, some_seconds};
+use mcp_span::options::{CREDENTIAL_SOURCES, is_callback_host, seconds, some_seconds};
 
 /// A command line of ours, with what was left out of it.
 #[derive(Default, PartialEq, Eq)]
@@ -268,8 +266,8 @@ impl Line {
         for (name, longest) in self.longest_silence() {
             self.make(&name, "timeout", longest.into());
         }
-        let is_supplied =
-            self.has_authorization || SOURCES.iter().any(|source| self.typed.contains(*source));
+        let is_supplied = self.has_authorization
+            || CREDENTIAL_SOURCES.iter().any(|source| self.typed.contains(*source));
         let token = program.and_then(|program| program.token).filter(|name| is_set(name));
         if let Some(variable) = token.filter(|_| !is_supplied) {
             self.make(variable, "bearer-env", variable.into());

@@ -178,11 +178,7 @@ impl<'a> Reader<'a> {
         Ok(first)
     }
 
-    fn child(
-        &mut self,
-        command: Command<'_>,
-        kind: Option<Kind>,
-    ) -> Result<ServerOptions, Fault> {
+    fn child(&mut self, command: Command<'_>, kind: Option<Kind>) -> Result<ServerOptions, Fault> {
         if let Some(Kind::Remote(transport)) = kind {
             return Err(self.without_url(transport));
         }
@@ -206,11 +202,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn remote(
-        &mut self,
-        member: &Member,
-        kind: Option<Kind>,
-    ) -> Result<ServerOptions, Fault> {
+    fn remote(&mut self, member: &Member, kind: Option<Kind>) -> Result<ServerOptions, Fault> {
         let transport = match kind {
             Some(Kind::Child) => return Err(self.nowhere(kind)),
             Some(Kind::Remote(transport)) => transport,

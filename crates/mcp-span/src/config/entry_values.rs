@@ -113,12 +113,7 @@ impl Reader<'_> {
 
 impl ServerOptions {
     /// Notes that an option was set by this member of an entry.
-    pub(super) fn note(
-        &mut self,
-        name: &'static str,
-        member: Option<&Member>,
-        entry: &Reader<'_>,
-    ) {
+    pub(super) fn note(&mut self, name: &'static str, member: Option<&Member>, entry: &Reader<'_>) {
         self.origins.extend(member.map(|member| (name, entry.origin(member))));
     }
 }

@@ -116,7 +116,10 @@ fn variables_are_replaced_in_all_texts() {
     assert_eq!(entry.options.timeout, Some(Duration::from_secs(7)));
     assert!(entry.options.secrets.iter().any(|secret| secret.reveal() == "s3cr3tvalue"));
     let entry = good(r#"{"command": "x", "env": {"FOO": "${HOST}"}}"#);
-    assert!(entry.options.secrets.iter().any(|secret| secret.reveal() == "example.com"), "of any name");
+    assert!(
+        entry.options.secrets.iter().any(|secret| secret.reveal() == "example.com"),
+        "of any name"
+    );
     let entry = good(
         r#"{"url": "https://${HOST}/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"},
         "bearerFile": "/x/${HOST}"}"#,

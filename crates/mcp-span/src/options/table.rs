@@ -263,9 +263,9 @@ options! {
         /// Do not keep and send back the server's cookies
         no_cookies: bool = switch, "no-cookies", alias("disable-cookies");
 
-        /// Hide tools with this name, and refuse calls of them
+        /// Hide tools with this name
         ///
-        /// '*' stands for anything. May be given several times, or hold one name a line.
+        /// Calls of them are refused. '*' stands for anything. May be given several times, or hold one name a line.
         ignore_tool: Vec<String> = lines(tool_pattern), "ignore-tool" <PATTERN>;
 
         /// Send this MCP-Protocol-Version in place of the negotiated one
