@@ -19,7 +19,7 @@ use mcp_span::untrusted::Untrusted;
 /// Whether no server was named.
 pub(super) fn is_about_all(typed: &Status) -> bool {
     let options = &typed.connect.0.options;
-    options.url.is_none() && options.mcp_hub.is_none() && options.mcp_hub_mode != Some(true)
+    !options.names_server() && options.mcp_hub_mode != Some(true)
 }
 
 /// Shows all logins, or those of the profile that was typed.

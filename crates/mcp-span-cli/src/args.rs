@@ -10,9 +10,11 @@ use clap::{
     Arg, ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Subcommand, ValueHint,
 };
 
+use super::Failure;
 use super::commands::{Cli, Command};
 use super::config_file::File;
 use super::help;
+use super::report::Usage;
 use super::target::is_url;
 use super::visit_args;
 use mcp_span::ServerOptions;
@@ -86,9 +88,11 @@ pub(super) fn parse_typed_alone(args: &[OsString]) -> Result<Command, clap::Erro
 pub(super) fn parse(
     args: impl IntoIterator<Item = OsString>,
     mut command: clap::Command,
-) -> Result<Parsed, clap::Error> {
+) -> Result<Parsed, Failure> {
     let matches = command.try_get_matches_from_mut(args)?;
-    let cli = Cli::from_arg_matches(&matches)?;
+    let mut cli = Cli::from_arg_matches(&matches)?;
+    let deepest = matches.subcommand().map_or(&matches, |(_, matches)| matches);
+    *cli.connect_mut() = Connect::read(deepest)?;
     Ok(Parsed { cli, command, matches })
 }
 
@@ -142,8 +146,20 @@ impl Args for Connect {
     }
 }
 
+/// Its values are read by `parse`, where a wrong one is not the parser's to explain.
 impl FromArgMatches for Connect {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+    fn from_arg_matches(_: &ArgMatches) -> Result<Self, clap::Error> {
+        Ok(Self::default())
+    }
+
+    fn update_from_arg_matches(&mut self, _: &ArgMatches) -> Result<(), clap::Error> {
+        Ok(())
+    }
+}
+
+impl Connect {
+    /// What was typed.
+    pub(super) fn read(matches: &ArgMatches) -> Result<Self, Usage> {
         let mut options = typed_options(matches)?;
         let program = matches.try_get_many::<OsString>("program").ok().flatten();
         let program: Vec<OsString> = program.into_iter().flatten().cloned().collect();
@@ -156,11 +172,6 @@ impl FromArgMatches for Connect {
             _ => options.command = Some(program),
         }
         Ok(Self { options, ..Self::default() })
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        *self = Self::from_arg_matches(matches)?;
-        Ok(())
     }
 }
 
@@ -276,7 +287,7 @@ pub(super) fn arg(option: &OptionInfo) -> Arg {
 }
 
 /// What the flags say.
-pub(super) fn typed_options(matches: &ArgMatches) -> Result<ServerOptions, clap::Error> {
+fn typed_options(matches: &ArgMatches) -> Result<ServerOptions, Usage> {
     let mut options = ServerOptions::default();
     for option in OPTIONS.iter().filter(|option| is_typed(matches, option.name)) {
         let texts: Vec<String> = match option.kind {
@@ -288,10 +299,8 @@ pub(super) fn typed_options(matches: &ArgMatches) -> Result<ServerOptions, clap:
             (Kind::One | Kind::Path, [text, ..]) => Given::Text(text),
             (_, texts) => Given::List(texts),
         };
-        options.set(option, given, Origin::Flag).map_err(|why| {
-            let sentence = invalid(option, &Origin::Flag, given, &why);
-            clap::Error::raw(ErrorKind::ValueValidation, sentence)
-        })?;
+        let set = options.set(option, given, Origin::Flag);
+        set.map_err(|why| Usage::new(invalid(option, &Origin::Flag, given, &why)))?;
     }
     Ok(options)
 }

@@ -59,6 +59,7 @@ pub(super) fn translate(
     let mut line = Line {
         words_before_url: flags.words_before_url(),
         takes_more_servers: flags.takes_more_servers(),
+        known: flags.names(),
         ..Line::default()
     };
     line.done.args.extend(args.by_ref().take(own));
@@ -94,6 +95,8 @@ struct Line {
     remote: Option<Remote>,
     /// The names of the timeouts of answers, with their seconds.
     silences: Vec<(String, String)>,
+    /// The flags that the command takes: what becomes of others means nothing to it.
+    known: HashSet<String>,
 }
 
 impl Line {
@@ -238,7 +241,7 @@ impl Line {
 
     /// A flag of ours; where it was typed as well, that one stays. Of theirs, the first counts.
     fn make(&mut self, name: &str, ours: &str, value: OsString) {
-        if self.typed.contains(ours) {
+        if self.typed.contains(ours) || !self.known.contains(ours) {
             return self.ignore(name);
         }
         if self.made.insert(ours.to_owned()) {
@@ -293,7 +296,7 @@ impl Line {
         for (ours, is_meant) in
             [("oauth-offered-scopes", true), ("profile-by-headers", !remote.headers.is_empty())]
         {
-            if is_meant && !self.typed.contains(ours) {
+            if is_meant && !self.typed.contains(ours) && self.known.contains(ours) {
                 self.done.args.push(format!("--{ours}").into());
             }
         }

@@ -11,6 +11,7 @@ use super::target::{Line, Wrong};
 use super::visit::Page;
 use super::{Failure, report, settings};
 use mcp_span::ServerOptions;
+use mcp_span::config::Entry;
 use mcp_span::options::{
     Kind, OPTIONS, OptionInfo, Origin, Variables, shown_proxy, usual_proxy_variables,
 };
@@ -26,7 +27,7 @@ struct Row {
 /// Prints the table.
 pub(super) fn run(typed: &Config, line: &Line, ignored: &[String]) -> Result<ExitCode, Failure> {
     let connect = &typed.connect;
-    let mut rows: Vec<Row> = connect.entry.iter().map(|entry| named(entry)).collect();
+    let mut rows: Vec<Row> = connect.entry.iter().filter_map(|entry| program(entry)).collect();
     rows.extend(OPTIONS.iter().filter_map(|option| row(option, &connect.options, typed.all)));
     let variables = Variables::new(std::env::vars_os());
     let usual = usual_proxy_variables(&variables).into_iter().chain(others(&variables));
@@ -113,15 +114,10 @@ fn servers(line: &Line) -> Result<Vec<(String, String)>, Failure> {
 }
 
 /// The server that was named, if it is a program; the URL of another is an option.
-fn named(entry: &mcp_span::config::Entry) -> Row {
-    let options = &entry.options;
-    let program = options.command.iter().flatten().next();
-    let value = match (&options.url, program) {
-        (Some(url), _) => place(url),
-        (None, program) => program.map(|word| word.display().to_string()).unwrap_or_default(),
-    };
+fn program(entry: &Entry) -> Option<Row> {
+    let value = entry.options.command.as_ref()?.first()?.display().to_string();
     let origin = format!("server '{}'", entry.name);
-    Row { name: "server".to_owned(), value, origin }
+    Some(Row { name: "command".to_owned(), value, origin })
 }
 
 /// Variables of others that are read as well.

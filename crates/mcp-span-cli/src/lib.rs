@@ -68,8 +68,8 @@ use commands::{Command, Login};
 use compat::Translated;
 use config_file::ConfigFile;
 use mcp_span::ServerOptions;
+use mcp_span::runtime;
 use mcp_span::secret::Scrubber;
-use mcp_span::{client, runtime};
 use report::Usage;
 use secrets::Secrets;
 use settings::Settings;
@@ -267,11 +267,7 @@ fn run(parsed: &Parsed, line: &Line, ignored: &[String]) -> Result<ExitCode, Fai
 fn connect_to(typed: &args::Connect, ignored: &[String]) -> Result<ExitCode, Failure> {
     let spec = settings::spec(typed)?;
     logging::start(typed, settings::scrubber(&spec))?;
-    if let client::Server::Http(http) = &spec.server
-        && http.url.scheme() == "https"
-    {
-        report::warn_of_options(&typed.options);
-    }
+    report::warn_of_options(&typed.options, settings::is_https(&spec));
     if std::io::stdin().is_terminal() {
         report::warning(
             "waiting for an MCP client on stdin; to look at the server: mcp-span tools <URL>",

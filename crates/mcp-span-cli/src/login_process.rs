@@ -6,9 +6,9 @@ use std::io::{Read, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
-use super::args::Logging;
+use super::args::{Connect, Logging};
 use super::logging;
 use super::{Failure, browser, on_runtime};
 use mcp_span::ServerOptions;
@@ -27,7 +27,7 @@ const SHOWN: &str = "mcp-span";
 #[command(name = "mcp-span __login", disable_help_flag = true)]
 struct Arguments {
     #[command(flatten)]
-    log: Logging,
+    _log: Logging,
 }
 
 /// The command by which a bridge starts such a process; it logs where the bridge does, if that is a
@@ -68,7 +68,8 @@ fn log_in(typed: &[OsString]) -> Result<ExitCode, Failure> {
         // is done.
         let _ = std::fs::write("/proc/self/comm", SHOWN);
     }
-    let Arguments { log: Logging(log) } = Arguments::try_parse_from(typed)?;
+    let matches = Arguments::command().try_get_matches_from(typed)?;
+    let log = Connect::read(&matches)?;
     let scrubber = Scrubber::default();
     if log.options.log_file.is_some() {
         logging::start(&log, &scrubber)?;

@@ -146,10 +146,10 @@ pub(super) fn warning(sentence: &str) {
 
 /// Says what options mean that somebody may not want: `--insecure` also to those who asked for errors
 /// only.
-pub(super) fn warn_of_options(options: &mcp_span::ServerOptions) {
+pub(super) fn warn_of_options(options: &mcp_span::ServerOptions, is_https: bool) {
     const INSECURE: &str = "--insecure: the server's certificates are not checked, so anybody on the way to the \
                             server can read and change everything";
-    if options.insecure == Some(true) {
+    if is_https && options.insecure == Some(true) {
         match tracing::enabled!(tracing::Level::WARN) {
             true => tracing::warn!("{INSECURE}"),
             false => tracing::error!("{INSECURE}"),

@@ -119,6 +119,11 @@ pub(super) fn scrubber(spec: &Spec) -> &Scrubber {
     }
 }
 
+/// Whether there are certificates to check.
+pub(super) fn is_https(spec: &Spec) -> bool {
+    matches!(&spec.server, client::Server::Http(http) if http.url.scheme() == "https")
+}
+
 /// What to call a server that has no name.
 pub(super) fn server_name(spec: &Spec) -> String {
     match &spec.server {

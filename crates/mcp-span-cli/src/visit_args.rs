@@ -192,8 +192,7 @@ mod tests {
     fn target(line: &str, url: Option<&str>) -> (Option<String>, Option<String>, String, String) {
         let typed: Vec<OsString> = line.split(' ').map(OsString::from).collect();
         let parsed = args::parse(typed.clone(), args::command(&typed));
-        let args::Parsed { mut cli, matches, .. } =
-            parsed.unwrap_or_else(|error| panic!("{error}"));
+        let args::Parsed { mut cli, matches, .. } = parsed.unwrap_or_else(|_| panic!("{line}"));
         let matches = matches.subcommand().unwrap().1;
         let visit = cli.visit_mut().unwrap();
         visit.find_target(matches, url.is_some(), is_url);

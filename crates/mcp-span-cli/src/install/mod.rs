@@ -91,7 +91,10 @@ pub(super) fn run(
                         --oauth-client-secret-env NAME and --env NAME=VALUE";
         return Err(Usage::new(sentence).into());
     }
-    let program = request::program(options.command.as_deref().unwrap_or_default())?;
+    let program = match typed.connect.entry {
+        Some(_) => Vec::new(),
+        None => request::program(options.command.as_deref().unwrap_or_default())?,
+    };
     let target = request::target(&typed.connect, &program)?;
     let command = command.unwrap_or(&parsed.command);
     let mut words = request::words(command, matches, &target, &program)?;

@@ -96,11 +96,7 @@ fn visit(typed: &Visit, work: Work) -> Result<ExitCode, Failure> {
     hide(&spec);
     let logins = login::of(&mut spec, &typed.connect.options);
     logging::start(&typed.connect, &scrubber)?;
-    if let client::Server::Http(http) = &spec.server
-        && http.url.scheme() == "https"
-    {
-        report::warn_of_options(&typed.connect.options);
-    }
+    report::warn_of_options(&typed.connect.options, settings::is_https(&spec));
     let status = Status::new("connecting");
     let Offer { capabilities, handler } = asked::offer(&status, typed.roots);
     let options = Options {

@@ -105,7 +105,7 @@ impl<'a> Reader<'a> {
             }
             if !keys::OWN.contains(&key) && keys::option(key).is_none() {
                 if let Some(meant) = keys::meant(key) {
-                    let sentence = format!("nobody knows the key \"{key}\"; is it \"{meant}\"?");
+                    let sentence = format!("unknown key \"{key}\", did you mean \"{meant}\"?");
                     return Err(self.fault(&member.place, Some(key), &sentence));
                 }
                 ignored.push(key.to_owned());

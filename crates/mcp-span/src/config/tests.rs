@@ -227,7 +227,7 @@ const WRONG: &[Wrong] = &[
     ("{\"type\": \"ws\", \"url\": \"ws://h\"}", "WebSocket", 2, 10, Some("type")),
     ("{\"type\": \"pigeon\", \"url\": \"http://h\"}", "stdio, http", 2, 10, Some("type")),
     ("[]", "must be an object", 2, 1, None),
-    ("{\"comand\": \"c\"}", "is it \"command\"?", 2, 2, Some("comand")),
+    ("{\"comand\": \"c\"}", "did you mean \"command\"?", 2, 2, Some("comand")),
     (
         "{\"url\": \"http://h\",\n  \"connectTimout\": 1}",
         "\"connect-timeout\"",
