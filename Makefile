@@ -12,10 +12,9 @@ test: format lint docs deny-if-there unit guard test-real ## everything: format,
 format: ## formatting as rustfmt.toml has it
 	$(CARGO) fmt --check
 
-lint: ## clippy, every warning an error; also without the command line, and with the keychain
+lint: ## clippy, every warning an error; also with the keychain
 	$(CARGO) clippy --all-targets -- -D warnings
 	$(CARGO) clippy --test real -- -D warnings
-	$(CARGO) clippy -p mcp-span -p mcp-span-front --lib --no-default-features -- -D warnings
 	$(CARGO) clippy --features keychain -- -D warnings
 	scripts/count-lines --check
 
@@ -27,7 +26,7 @@ docs: ## rustdoc, every warning an error: for who uses the library, and for who 
 unit: ## unit and integration tests: needs nothing but Rust, and curl, which plays the browser
 	$(CARGO) test -- --test-threads=$(or $(THREADS),$(shell expr 3 \* $$(getconf _NPROCESSORS_ONLN)))
 
-count: ## lines of code by package, and by module of the core; of COMMIT, or of the files as they are
+count: ## lines of code by package, and by module of the library; of COMMIT, or of the files as they are
 	@scripts/count-lines $(COMMIT)
 
 # Without a sanitizer: it needs a nightly compiler, and the code that is fuzzed has no unsafe blocks.

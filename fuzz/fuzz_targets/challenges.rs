@@ -1,4 +1,4 @@
-//! Fuzzes `mcp_span_core::fuzzing::challenges`.
+//! Fuzzes `mcp_span::fuzzing::challenges`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| mcp_span_core::fuzzing::challenges(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| mcp_span::fuzzing::challenges(data));

@@ -1,4 +1,4 @@
-//! Fuzzes `mcp_span_front::fuzzing::configuration`.
+//! Fuzzes `mcp_span::fuzzing::configuration`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| mcp_span_front::fuzzing::configuration(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| mcp_span::fuzzing::configuration(data));

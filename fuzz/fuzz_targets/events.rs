@@ -1,4 +1,4 @@
-//! Fuzzes `mcp_span_core::fuzzing::events`.
+//! Fuzzes `mcp_span::fuzzing::events`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| mcp_span_core::fuzzing::events(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| mcp_span::fuzzing::events(data));

@@ -1,4 +1,4 @@
-//! Fuzzes `mcp_span_front::fuzzing::lenient`.
+//! Fuzzes `mcp_span::fuzzing::lenient`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| mcp_span_front::fuzzing::lenient(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| mcp_span::fuzzing::lenient(data));

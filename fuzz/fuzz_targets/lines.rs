@@ -1,4 +1,4 @@
-//! Fuzzes `mcp_span_core::fuzzing::lines`.
+//! Fuzzes `mcp_span::fuzzing::lines`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| mcp_span_core::fuzzing::lines(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| mcp_span::fuzzing::lines(data));

@@ -1,4 +1,4 @@
-//! Fuzzes `mcp_span_core::fuzzing::messages`.
+//! Fuzzes `mcp_span::fuzzing::messages`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| mcp_span_core::fuzzing::messages(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| mcp_span::fuzzing::messages(data));

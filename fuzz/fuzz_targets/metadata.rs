@@ -1,4 +1,4 @@
-//! Fuzzes `mcp_span_core::fuzzing::metadata`.
+//! Fuzzes `mcp_span::fuzzing::metadata`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| mcp_span_core::fuzzing::metadata(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| mcp_span::fuzzing::metadata(data));

@@ -1,4 +1,4 @@
-//! Fuzzes `mcp_span_core::fuzzing::schedules`.
+//! Fuzzes `mcp_span::fuzzing::schedules`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| mcp_span_core::fuzzing::schedules(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| mcp_span::fuzzing::schedules(data));

@@ -1,4 +1,4 @@
-//! Fuzzes `mcp_span_front::fuzzing::traces`.
+//! Fuzzes `mcp_span_cli::fuzzing::traces`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| mcp_span_front::fuzzing::traces(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| mcp_span_cli::fuzzing::traces(data));

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+/// The repository.
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
 /// The sources of the library and of the command line, without comments and tests.
 fn sources() -> Vec<(String, String)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let (mut folders, mut found) =
-        (vec![root.join("core/src"), root.join("front/src")], Vec::new());
+    let root = Path::new(ROOT);
+    let (mut folders, mut found) = (vec![root.join("crates")], Vec::new());
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path: PathBuf = entry.unwrap().path();
@@ -70,22 +72,43 @@ fn files_are_opened_by_the_module_for_private_files_but_for_those_that_the_user_
     stand_only_in(
         &opened,
         &[
-            ("core/src/private_file/mod.rs", "the module itself"),
-            ("core/src/private_file/unix.rs", "the module itself"),
-            ("core/src/private_file/other.rs", "the module itself"),
-            ("core/src/auth/file.rs", "--bearer-file: Kubernetes links to files of root's"),
-            ("front/src/cli/login_process.rs", "the kernel's file for the name of this process"),
-            ("core/src/net/pem.rs", "certificates and keys that the user names"),
-            ("core/src/os/peer_linux.rs", "the system's list of sockets"),
-            ("front/src/cli/call/arguments.rs", "an argument that the user names as a file"),
-            ("front/src/cli/call/files.rs", "results, new files in a folder that the user names"),
-            ("front/src/cli/compat_client.rs", "a file that the user names for mcp-remote"),
-            ("front/src/cli/compat_proxy.rs", "a file that the user names for mcp-oauth2-proxy"),
-            ("front/src/cli/headers.rs", "--header-file"),
-            ("front/src/cli/hub.rs", "mcp-hub's list, which names ports of this machine"),
-            ("front/src/cli/install/files.rs", "files of clients, which stay as open as they are"),
-            ("front/src/cli/oauth.rs", "--oauth-private-key"),
-            ("front/src/cli/trace.rs", "a trace that the user wants to read"),
+            ("crates/mcp-span/src/private_file/mod.rs", "the module itself"),
+            ("crates/mcp-span/src/private_file/unix.rs", "the module itself"),
+            ("crates/mcp-span/src/private_file/other.rs", "the module itself"),
+            (
+                "crates/mcp-span/src/auth/file.rs",
+                "--bearer-file: Kubernetes links to files of root's",
+            ),
+            (
+                "crates/mcp-span-cli/src/login_process.rs",
+                "the kernel's file for the name of this process",
+            ),
+            ("crates/mcp-span/src/net/pem.rs", "certificates and keys that the user names"),
+            ("crates/mcp-span/src/os/peer_linux.rs", "the system's list of sockets"),
+            (
+                "crates/mcp-span-cli/src/call/arguments.rs",
+                "an argument that the user names as a file",
+            ),
+            (
+                "crates/mcp-span-cli/src/call/files.rs",
+                "results, new files in a folder that the user names",
+            ),
+            (
+                "crates/mcp-span-cli/src/compat_client.rs",
+                "a file that the user names for mcp-remote",
+            ),
+            (
+                "crates/mcp-span-cli/src/compat_proxy.rs",
+                "a file that the user names for mcp-oauth2-proxy",
+            ),
+            ("crates/mcp-span-cli/src/headers.rs", "--header-file"),
+            ("crates/mcp-span-cli/src/hub.rs", "mcp-hub's list, which names ports of this machine"),
+            (
+                "crates/mcp-span-cli/src/install/files.rs",
+                "files of clients, which stay as open as they are",
+            ),
+            ("crates/mcp-span-cli/src/oauth.rs", "--oauth-private-key"),
+            ("crates/mcp-span-cli/src/trace.rs", "a trace that the user wants to read"),
         ],
     );
 }
@@ -95,7 +118,7 @@ fn the_library_reads_no_variables() {
     let readers = ["env::var", "env::vars"];
     let uses: Vec<String> = sources()
         .into_iter()
-        .filter(|(name, _)| !name.starts_with("front/src/cli/"))
+        .filter(|(name, _)| !name.starts_with("crates/mcp-span-cli/src/"))
         .filter(|(_, code)| readers.iter().any(|reader| code.contains(reader)))
         .map(|(name, _)| name)
         .collect();
@@ -106,25 +129,31 @@ fn the_library_reads_no_variables() {
 fn text_reaches_a_terminal_from_these_files_alone_and_each_of_them_filters_it() {
     let writers = ["print!(", "println!(", "eprint!(", "eprintln!(", "stdout()", "stderr()"];
     let filtered = [
-        ("front/src/cli/report.rs", "sentences and errors, through `plain`"),
-        ("front/src/cli/visit/page.rs", "what a command shows, through `Page`"),
-        ("front/src/cli/visit/trouble.rs", "failures of a command, through `plain`"),
-        ("front/src/cli/visit/status.rs", "the line that tells what is being done"),
-        ("front/src/cli/oauth.rs", "where to log in"),
-        ("front/src/cli/paste.rs", "where to log in, and what was pasted wrongly"),
-        ("front/src/cli/check/mod.rs", "findings, which are filtered where they are written"),
-        ("front/src/cli/check/spinner.rs", "the line that tells what is being checked"),
-        ("front/src/cli/trace.rs", "lines of a trace, through `trace_line`"),
-        ("front/src/cli/visit/asked.rs", "questions of a server, through `form`"),
+        ("crates/mcp-span-cli/src/report.rs", "sentences and errors, through `plain`"),
+        ("crates/mcp-span-cli/src/visit/page.rs", "what a command shows, through `Page`"),
+        ("crates/mcp-span-cli/src/visit/trouble.rs", "failures of a command, through `plain`"),
+        ("crates/mcp-span-cli/src/visit/status.rs", "the line that tells what is being done"),
+        ("crates/mcp-span-cli/src/oauth.rs", "where to log in"),
+        ("crates/mcp-span-cli/src/paste.rs", "where to log in, and what was pasted wrongly"),
+        (
+            "crates/mcp-span-cli/src/check/mod.rs",
+            "findings, which are filtered where they are written",
+        ),
+        ("crates/mcp-span-cli/src/check/spinner.rs", "the line that tells what is being checked"),
+        ("crates/mcp-span-cli/src/trace.rs", "lines of a trace, through `trace_line`"),
+        ("crates/mcp-span-cli/src/visit/asked.rs", "questions of a server, through `form`"),
     ];
     let own_words = [
-        ("front/src/cli/demo.rs", "the embedded server's words, which are ours"),
-        ("front/src/cli/visit/login.rs", "one sentence of ours"),
-        ("front/src/cli/read.rs", "asks whether it is a terminal"),
-        ("front/src/cli/logging.rs", "the log, whose writer filters each line"),
-        ("front/src/cli/login_process.rs", "single words, for the process that started it"),
-        ("core/src/os/unix.rs", "messages for the client"),
-        ("core/src/os/other.rs", "messages for the client"),
+        ("crates/mcp-span-cli/src/demo.rs", "the embedded server's words, which are ours"),
+        ("crates/mcp-span-cli/src/visit/login.rs", "one sentence of ours"),
+        ("crates/mcp-span-cli/src/read.rs", "asks whether it is a terminal"),
+        ("crates/mcp-span-cli/src/logging.rs", "the log, whose writer filters each line"),
+        (
+            "crates/mcp-span-cli/src/login_process.rs",
+            "single words, for the process that started it",
+        ),
+        ("crates/mcp-span/src/os/unix.rs", "messages for the client"),
+        ("crates/mcp-span/src/os/other.rs", "messages for the client"),
     ];
     stand_only_in(&writers, &[&filtered[..], &own_words[..]].concat());
     let sources = sources();
@@ -138,7 +167,7 @@ fn text_reaches_a_terminal_from_these_files_alone_and_each_of_them_filters_it() 
 #[test]
 fn what_is_installed_for_tests_runs_no_scripts_and_is_pinned_by_hash() {
     for path in ["tests/real/setup.sh", "benches/bridges/install.rs"] {
-        let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path));
+        let text = std::fs::read_to_string(Path::new(ROOT).join(path));
         let text = text.unwrap();
         let npm: Vec<_> = text
             .lines()
@@ -155,15 +184,21 @@ fn what_is_installed_for_tests_runs_no_scripts_and_is_pinned_by_hash() {
 fn processes_are_started_in_an_environment_without_our_secrets() {
     stand_only_in(
         &["process::Command::new(", "Command::new(&", "Command::new(program"],
-        &[("core/src/environment.rs", "the one place")],
+        &[("crates/mcp-span/src/environment.rs", "the one place")],
     );
     // An import under this name would be a way around the test above.
     stand_only_in(
         &["use std::process::Command;", "process::{Command", "process::{Child, Command"],
         &[
-            ("core/src/environment.rs", "the one place"),
-            ("core/src/os/unix.rs", "detaches a process whose command was made elsewhere"),
-            ("core/src/os/other.rs", "detaches a process whose command was made elsewhere"),
+            ("crates/mcp-span/src/environment.rs", "the one place"),
+            (
+                "crates/mcp-span/src/os/unix.rs",
+                "detaches a process whose command was made elsewhere",
+            ),
+            (
+                "crates/mcp-span/src/os/other.rs",
+                "detaches a process whose command was made elsewhere",
+            ),
         ],
     );
 }
@@ -172,7 +207,7 @@ fn processes_are_started_in_an_environment_without_our_secrets() {
 fn no_type_name_of_the_core_stands_for_two_things() {
     let mut files: BTreeMap<String, Vec<String>> = BTreeMap::new();
     // What stands in `os/` is the same thing for each system.
-    let is_core = |name: &str| name.starts_with("core/src/") && !name.contains("/os/");
+    let is_core = |name: &str| name.starts_with("crates/mcp-span/src/") && !name.contains("/os/");
     for (name, code) in sources().into_iter().filter(|(name, _)| is_core(name)) {
         // What is indented is a type of a trait.
         for line in code.lines().filter(|line| !line.starts_with(' ')) {

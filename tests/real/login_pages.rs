@@ -19,7 +19,7 @@ fn place() -> Place {
 
 /// Where pictures of a page go.
 fn pictures(name: &str) -> String {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("target/real/pages");
+    let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/real/pages"));
     std::fs::create_dir_all(&folder).expect("target can be written");
     folder.join(name).display().to_string()
 }

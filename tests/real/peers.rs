@@ -12,7 +12,7 @@ pub(crate) struct Peers {
 
 impl Peers {
     pub(crate) fn find() -> Self {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
         let installed = root.join("target/real");
         assert!(
             installed.join(".installed").exists(),

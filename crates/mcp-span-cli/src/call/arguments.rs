@@ -1,0 +1,303 @@
+//! Arguments as they are typed, turned into the JSON that is sent: every number as it was written.
+
+use std::io::{self, Read};
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::schema;
+use mcp_span::limits;
+
+/// What was typed behind the name of a tool; files and stdin are read.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Typed {
+    /// A JSON object.
+    Json(String),
+    Pairs(Vec<Pair>),
+}
+
+/// `key=value` or `key:=json`.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Pair {
+    key: String,
+    value: String,
+    /// The value is sent as it is.
+    is_json: bool,
+}
+
+impl Typed {
+    /// Reads the words; `load` gives the text of a file.
+    pub(crate) fn read(
+        words: &[String],
+        load: impl Fn(&str) -> io::Result<String>,
+    ) -> Result<Self, String> {
+        if let [word] = words
+            && (word == "-" || word.starts_with('@') || word.trim_start().starts_with('{'))
+        {
+            return Ok(Self::Json(json_object(&json_text(word, load)?)?));
+        }
+        words.iter().map(|word| Pair::read(word, &load)).collect::<Result<_, _>>().map(Self::Pairs)
+    }
+
+    /// The JSON object to send, with values of the types that the schema names.
+    pub(crate) fn to_json(&self, schema: &Value) -> Result<String, String> {
+        let pairs = match self {
+            Self::Json(json) => return Ok(json.clone()),
+            Self::Pairs(pairs) => pairs,
+        };
+        let mut whole = Vec::new();
+        for pair in pairs {
+            pair.put(&pair.key, schema, schema, &mut whole)?;
+        }
+        Ok(Node::Object(whole).to_json())
+    }
+}
+
+/// What `-`, `@FILE` or the text itself stands for.
+pub(crate) fn json_text(
+    word: &str,
+    load: impl Fn(&str) -> io::Result<String>,
+) -> Result<String, String> {
+    let (text, from) = match word.strip_prefix('@') {
+        Some(file) => (load(file), file),
+        None if word == "-" => (load(word), "stdin"),
+        None => return Ok(word.to_owned()),
+    };
+    text.map_err(|error| format!("{from} cannot be read: {error}"))
+}
+
+/// The text of a file; `-` is stdin.
+pub(crate) fn load(name: &str) -> io::Result<String> {
+    if name != "-" {
+        return std::fs::read_to_string(name);
+    }
+    let mut text = String::new();
+    io::stdin().lock().read_to_string(&mut text)?;
+    Ok(text)
+}
+
+fn json_object(text: &str) -> Result<String, String> {
+    let json: &RawValue = serde_json::from_str(text)
+        .map_err(|error| format!("the arguments are not JSON: {error}"))?;
+    if !json.get().starts_with('{') {
+        return Err("the arguments must be a JSON object: {\"name\": value}".to_owned());
+    }
+    Ok(json.get().to_owned())
+}
+
+impl Pair {
+    fn read(word: &str, load: impl Fn(&str) -> io::Result<String>) -> Result<Self, String> {
+        let (key, value) = word.split_once('=').ok_or_else(|| {
+            format!("'{word}' is no argument: write key=value, key:=json, or one JSON object")
+        })?;
+        let (key, is_json) = key.strip_suffix(':').map_or((key, false), |key| (key, true));
+        if key.split('.').count() > limits::ARGUMENT_DEPTH {
+            let most = limits::ARGUMENT_DEPTH;
+            return Err(format!("an argument has more than {most} parts between its points"));
+        }
+        if key.is_empty() {
+            return Err(format!("'{word}' has no key before its '='"));
+        }
+        let value = match value.strip_prefix('@') {
+            Some(file) => load(file).map_err(|error| {
+                let text = Value::from(value);
+                format!(
+                    "{key}: {file} cannot be read: {error}; if it is no file but the text, write \
+                     {key}:='{text}'"
+                )
+            })?,
+            None => value.to_owned(),
+        };
+        Ok(Self { key: key.to_owned(), value, is_json })
+    }
+
+    /// Puts the value where `key` says, `schema` being that of the object.
+    fn put(
+        &self,
+        key: &str,
+        schema: &Value,
+        root: &Value,
+        whole: &mut Vec<(String, Node)>,
+    ) -> Result<(), String> {
+        let rules = schema::resolved(schema, root);
+        let known = rules["properties"].get(key);
+        if let (None, Some((outer, inner))) = (known, key.split_once('.')) {
+            let nowhere = Value::Null;
+            let inside = rules["properties"].get(outer).unwrap_or(&nowhere);
+            return match find(whole, outer, || Node::Object(Vec::new())) {
+                Node::Object(members) => self.put(inner, inside, root, members),
+                _ => Err(self.twice()),
+            };
+        }
+        let others = rules.get("additionalProperties").filter(|others| others.is_object());
+        let value = self.node(known.or(others).unwrap_or(&Value::Null), root)?;
+        let is_new = !whole.iter().any(|(name, _)| name == key);
+        match (find(whole, key, || Node::List(Vec::new())), value) {
+            (Node::List(all), Node::List(more)) => all.extend(more),
+            (place, value) if is_new => *place = value,
+            _ => return Err(self.twice()),
+        }
+        Ok(())
+    }
+
+    fn twice(&self) -> String {
+        format!("{} is given twice, and is no list", self.key)
+    }
+
+    fn node(&self, schema: &Value, root: &Value) -> Result<Node, String> {
+        if self.is_json {
+            let json: &RawValue = serde_json::from_str(&self.value)
+                .map_err(|error| format!("{}: this is not JSON: {error}", self.key))?;
+            return Ok(Node::Value(json.get().to_owned()));
+        }
+        let sorts = schema::sorts(schema, root);
+        let is_list = sorts.contains(&"array") && !sorts.contains(&"string");
+        if is_list && !self.value.trim_start().starts_with('[') {
+            let items = &schema::resolved(schema, root)["items"];
+            return Ok(Node::List(vec![self.converted(items, root)?]));
+        }
+        self.converted(schema, root).map(Node::Value)
+    }
+
+    /// The value as JSON of a type that fits.
+    fn converted(&self, schema: &Value, root: &Value) -> Result<String, String> {
+        let sorts = schema::sorts(schema, root);
+        let text = || Value::from(self.value.as_str()).to_string();
+        let json = serde_json::from_str::<&RawValue>(&self.value).ok().map(RawValue::get);
+        let json = json.filter(|json| !json.starts_with('"'));
+        let fits = |json: &str| {
+            let value: Value = serde_json::from_str(json).unwrap_or_default();
+            let sort = schema::sort_of(&value);
+            sorts.is_empty()
+                || sorts.contains(&sort)
+                || (value.is_number() && sorts.iter().any(|s| matches!(*s, "number" | "integer")))
+        };
+        let is_text_only =
+            !sorts.is_empty() && sorts.iter().all(|s| matches!(*s, "string" | "null"));
+        match json {
+            Some(json) if !is_text_only && fits(json) => Ok(json.to_owned()),
+            _ if sorts.is_empty() || sorts.contains(&"string") => Ok(text()),
+            _ => {
+                let (key, value) = (&self.key, &self.value);
+                let hint = if sorts.contains(&"boolean") { " (write true or false)" } else { "" };
+                Err(format!("{key}: '{value}' is not of the type {}{hint}", sorts.join(" or ")))
+            }
+        }
+    }
+}
+
+/// A value in the making.
+enum Node {
+    /// As JSON.
+    Value(String),
+    /// Each as JSON.
+    List(Vec<String>),
+    Object(Vec<(String, Self)>),
+}
+
+impl Node {
+    fn to_json(&self) -> String {
+        match self {
+            Self::Value(json) => json.clone(),
+            Self::List(items) => format!("[{}]", items.join(",")),
+            Self::Object(members) => {
+                let member = |(name, value): &(String, Self)| {
+                    format!("{}:{}", Value::from(name.as_str()), value.to_json())
+                };
+                let members: Vec<String> = members.iter().map(member).collect();
+                format!("{{{}}}", members.join(","))
+            }
+        }
+    }
+}
+
+/// The member with this name; a new one where there is none.
+fn find<'a>(
+    members: &'a mut Vec<(String, Node)>,
+    name: &str,
+    new: impl FnOnce() -> Node,
+) -> &'a mut Node {
+    let at = members.iter().position(|(known, _)| known == name).unwrap_or_else(|| {
+        members.push((name.to_owned(), new()));
+        members.len() - 1
+    });
+    &mut members[at].1
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn json(words: &[&str], schema: &Value) -> Result<String, String> {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        let load = |name: &str| match name {
+            "f.txt" => Ok("two\nlines".to_owned()),
+            "f.json" => Ok("{\n \"n\": 1.0 }\n".to_owned()),
+            "-" => Ok("{\"in\":1}".to_owned()),
+            _ => Err(io::ErrorKind::NotFound.into()),
+        };
+        Typed::read(&words, load)?.to_json(schema)
+    }
+
+    #[test]
+    fn values_become_what_the_schema_wants() {
+        let schema = json!({"properties": {
+            "s": {"type": "string"}, "i": {"type": "integer"}, "n": {"type": "number"},
+            "b": {"type": "boolean"}, "l": {"type": "array", "items": {"type": "string"}},
+            "o": {"type": "object", "properties": {"x": {"type": "string"}}},
+            "m": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+            "u": {"type": ["integer", "string"]}, "e": {"enum": ["1", "2"]}, "a.b": {"type": "string"},
+            "any": {"type": "any"}, "any2": {"type": "any"},
+        }});
+        let is =
+            |words: &[&str], expected: &str| assert_eq!(json(words, &schema).unwrap(), expected);
+        is(&["s=5", "i=5", "n=1e3", "b=true"], r#"{"s":"5","i":5,"n":1e3,"b":true}"#);
+        // No number goes through a float.
+        is(&["i=123456789012345678901234567890"], r#"{"i":123456789012345678901234567890}"#);
+        is(&["n=1.10"], r#"{"n":1.10}"#);
+        is(&["l=a", "l=5"], r#"{"l":["a","5"]}"#);
+        is(&[r#"l=["x"]"#], r#"{"l":["x"]}"#);
+        is(&["o.x=1", "o.y=2"], r#"{"o":{"x":"1","y":2}}"#);
+        is(&["m=null", "u=5"], r#"{"m":"null","u":5}"#);
+        is(&["u=x", "e=1"], r#"{"u":"x","e":"1"}"#);
+        is(&["a.b=5"], r#"{"a.b":"5"}"#);
+        is(&["s:=null", "free=5", "other=a=b"], r#"{"s":null,"free":5,"other":"a=b"}"#);
+        is(&["s=@f.txt"], r#"{"s":"two\nlines"}"#);
+        is(&[r#"s=a"b\"#], r#"{"s":"a\"b\\"}"#);
+        is(&["s="], r#"{"s":""}"#);
+        is(&[], "{}");
+        is(&["any=x", "any2=5"], r#"{"any":"x","any2":5}"#);
+    }
+
+    #[test]
+    fn one_json_object_is_sent_as_it_is() {
+        let any = Value::Null;
+        assert_eq!(json(&[r#"{"n": 1.0}"#], &any).unwrap(), r#"{"n": 1.0}"#);
+        assert_eq!(json(&["@f.json"], &any).unwrap(), "{\n \"n\": 1.0 }");
+        assert_eq!(json(&["-"], &any).unwrap(), r#"{"in":1}"#);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named() {
+        let schema = json!({"properties": {"i": {"type": "integer"}, "b": {"type": "boolean"}}});
+        let wrong = |words: &[&str], part: &str| {
+            let error = json(words, &schema).unwrap_err();
+            assert!(error.contains(part), "{words:?}: {error}");
+        };
+        wrong(&["i=five"], "i: 'five' is not of the type integer");
+        wrong(&["b=yes"], "write true or false");
+        wrong(&["i=1", "i=2"], "given twice");
+        wrong(&["i=1", "i.x=2"], "given twice");
+        wrong(&["i"], "key=value");
+        wrong(&["=1"], "no key");
+        wrong(&["i:=x"], "not JSON");
+        wrong(&["{\"a\":}"], "not JSON");
+        wrong(&["@none.json"], "none.json cannot be read");
+        wrong(&["i=@none"], "none cannot be read");
+        wrong(&["i=@none"], "write i:='\"@none\"'");
+        wrong(&["{} {}"], "not JSON");
+        wrong(&[&format!("{}a=1", "a.".repeat(60_000))], "more than 100 parts");
+    }
+}

@@ -1,0 +1,255 @@
+//! What a check finds, as data: printing comes later.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use mcp_span::error::Error;
+
+/// How it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Status {
+    /// It could not be looked at, or there is nothing to look at.
+    Skipped,
+    Ok,
+    /// It works, but will not always, or not everywhere.
+    Warning,
+    Failed,
+}
+
+impl Status {
+    /// The stable text form.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Skipped => "skipped",
+            Self::Ok => "ok",
+            Self::Warning => "warning",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Finding {
+    /// Its name, which stays.
+    pub(super) check: &'static str,
+    pub(super) status: Status,
+    pub(super) summary: String,
+    /// Further lines.
+    pub(super) details: Vec<String>,
+    pub(super) meaning: Option<String>,
+    pub(super) next_step: Option<String>,
+    pub(super) exchange: Option<Box<Exchange>>,
+    pub(super) times: Vec<Duration>,
+}
+
+/// A request and its answer, without credentials.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Exchange {
+    pub(super) method: String,
+    pub(super) url: String,
+    pub(super) headers: Map<String, Value>,
+    pub(super) body: String,
+    pub(super) answer: Option<Answer>,
+    /// Why there is no answer.
+    pub(super) error: Option<String>,
+}
+
+/// The answer of an exchange.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) version: String,
+    pub(super) headers: Map<String, Value>,
+    pub(super) body: String,
+}
+
+impl Finding {
+    fn new(check: &'static str, status: Status, summary: impl Into<String>) -> Self {
+        Self {
+            check,
+            status,
+            summary: summary.into(),
+            details: Vec::new(),
+            meaning: None,
+            next_step: None,
+            exchange: None,
+            times: Vec::new(),
+        }
+    }
+
+    pub(super) fn ok(check: &'static str, summary: impl Into<String>) -> Self {
+        Self::new(check, Status::Ok, summary)
+    }
+
+    pub(super) fn skipped(check: &'static str, why: impl Into<String>) -> Self {
+        Self::new(check, Status::Skipped, why)
+    }
+
+    pub(super) fn warning(check: &'static str, summary: impl Into<String>) -> Self {
+        Self::new(check, Status::Warning, summary)
+    }
+
+    pub(super) fn failed(check: &'static str, summary: impl Into<String>) -> Self {
+        Self::new(check, Status::Failed, summary)
+    }
+
+    /// A failure in the words of the library.
+    pub(super) fn of_error(check: &'static str, error: &Error) -> Self {
+        let mut finding = Self::failed(check, &*error.message);
+        let news = error.reason.iter().filter(|reason| !error.message.contains(&***reason));
+        // The system's number for it tells a person nothing.
+        let bare = news.map(|reason| reason.split(" (os error").next().unwrap_or_default());
+        finding.details.extend(bare.map(str::to_owned));
+        finding.next_step.clone_from(&error.hint);
+        finding
+    }
+
+    pub(super) fn meaning(mut self, meaning: impl Into<String>) -> Self {
+        self.meaning = Some(meaning.into());
+        self
+    }
+
+    pub(super) fn next_step(mut self, next: impl Into<String>) -> Self {
+        self.next_step = Some(next.into());
+        self
+    }
+
+    pub(super) fn detail(mut self, line: impl Into<String>) -> Self {
+        self.details.push(line.into());
+        self
+    }
+
+    pub(super) fn details(mut self, lines: impl IntoIterator<Item = String>) -> Self {
+        self.details.extend(lines);
+        self
+    }
+
+    pub(super) fn exchange(mut self, exchange: &Exchange) -> Self {
+        self.exchange = Some(Box::new(exchange.clone()));
+        self
+    }
+
+    pub(super) fn took(mut self, time: Duration) -> Self {
+        self.times.push(time);
+        self
+    }
+
+    /// The same with every text changed.
+    fn with_texts(mut self, change: impl Fn(&str) -> String) -> Self {
+        self.summary = change(&self.summary);
+        self.details = self.details.iter().map(|line| change(line)).collect();
+        self.meaning = self.meaning.as_deref().map(&change);
+        self.next_step = self.next_step.as_deref().map(&change);
+        if let Some(exchange) = &mut self.exchange {
+            exchange.change(&change);
+        }
+        self
+    }
+}
+
+impl Exchange {
+    fn change(&mut self, change: impl Fn(&str) -> String) {
+        let values = |headers: &mut Map<String, Value>| {
+            for value in headers.values_mut() {
+                *value = change(value.as_str().unwrap_or_default()).into();
+            }
+        };
+        self.url = change(&self.url);
+        self.body = change(&self.body);
+        self.error = self.error.as_deref().map(&change);
+        values(&mut self.headers);
+        if let Some(answer) = &mut self.answer {
+            answer.body = change(&answer.body);
+            values(&mut answer.headers);
+        }
+    }
+}
+
+/// All that was found out about one target.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Report {
+    /// As it may be shown.
+    pub(super) target: String,
+    pub(super) findings: Vec<Finding>,
+}
+
+impl Report {
+    /// The worst of it.
+    pub(super) fn status(&self) -> Status {
+        self.findings.iter().map(|finding| finding.status).max().unwrap_or(Status::Skipped)
+    }
+
+    pub(super) fn count(&self, status: Status) -> usize {
+        self.findings.iter().filter(|finding| finding.status == status).count()
+    }
+
+    /// The same as it may be pasted anywhere: `clean` takes out secrets, and the home folder, whose
+    /// name is mostly a person's, is written as everybody's.
+    pub(super) fn for_others(self, clean: impl Fn(&str) -> String, home: Option<&str>) -> Self {
+        let home = home.map(|home| home.trim_end_matches('/')).filter(|home| home.len() > 1);
+        let change = |text: &str| {
+            let text = clean(text);
+            home.map_or_else(|| text.clone(), |home| text.replace(home, "~"))
+        };
+        let findings = self.findings.into_iter().map(|finding| finding.with_texts(change));
+        Self { target: change(&self.target), findings: findings.collect() }
+    }
+}
+
+/// A time as people read it.
+pub(super) fn ms(time: Duration) -> String {
+    let ms = time.as_secs_f64() * 1000.0;
+    if ms < 10.0 { format!("{ms:.1} ms") } else { format!("{ms:.0} ms") }
+}
+
+/// `1 tool`, `2 tools`
+pub(super) fn counted(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_worst_finding_is_the_status() {
+        let with = |findings: Vec<Finding>| Report { target: "t".into(), findings }.status();
+        assert_eq!(with(vec![Finding::ok("a", ""), Finding::skipped("b", "")]), Status::Ok);
+        assert_eq!(with(vec![Finding::warning("a", ""), Finding::ok("b", "")]), Status::Warning);
+        assert_eq!(with(vec![Finding::failed("a", ""), Finding::warning("b", "")]), Status::Failed);
+    }
+
+    #[test]
+    fn what_is_for_others_holds_neither_secrets_nor_homes() {
+        let headers = Map::from_iter([("x".to_owned(), Value::from("hunter2"))]);
+        let answer =
+            Answer { headers: headers.clone(), body: "hunter2".into(), ..Answer::default() };
+        let exchange = Exchange {
+            url: "http://h/hunter2".into(),
+            headers,
+            body: "hunter2".into(),
+            answer: Some(answer),
+            error: Some("hunter2".into()),
+            ..Exchange::default()
+        };
+        let finding = Finding::failed("a", "hunter2 /home/ann/x")
+            .meaning("hunter2")
+            .next_step("hunter2")
+            .detail("hunter2 in /home/ann")
+            .exchange(&exchange);
+        let report = Report { target: "/home/ann/hunter2".into(), findings: vec![finding] };
+        let clean = |text: &str| text.replace("hunter2", "[secret]");
+        let shown = format!("{:?}", report.for_others(clean, Some("/home/ann/")));
+        assert!(!shown.contains("hunter2") && !shown.contains("ann"), "{shown}");
+        assert!(shown.contains("~/x"), "{shown}");
+    }
+
+    #[test]
+    fn times_and_counts_are_short() {
+        assert_eq!(ms(Duration::from_micros(1234)), "1.2 ms");
+        assert_eq!(ms(Duration::from_micros(123_456)), "123 ms");
+        assert_eq!((counted(1, "tool"), counted(0, "page")), ("1 tool".into(), "0 pages".into()));
+    }
+}

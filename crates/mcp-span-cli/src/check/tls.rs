@@ -1,0 +1,145 @@
+//! TLS: its version, and the certificates with their owners, issuers and ends. Pure.
+
+use std::time::{Duration, SystemTime};
+
+use super::finding::{Finding, ms};
+use mcp_span::limits;
+use mcp_span::net::{Certificate, Look, ProbeStep, Secured};
+
+const DAY: u64 = 24 * 60 * 60;
+
+/// What there is to say; `is_checked`: certificates are looked at by the bridge, too.
+pub(super) fn tls(look: &Look, is_https: bool, is_checked: bool, now: SystemTime) -> Finding {
+    let Some(step) = &look.tls else {
+        let why = if is_https { "there is no connection" } else { "the URL is plain http" };
+        return Finding::skipped("tls", why);
+    };
+    let found = match &step.outcome {
+        Ok(secured) => secure(secured, step, is_checked, now),
+        Err(error) => {
+            let mut finding = Finding::of_error("tls", error).meaning(meaning(&look.refused, now));
+            if !look.refused.is_empty() {
+                // They say more than the words of the layer below.
+                finding.details = chain(&look.refused, now);
+            }
+            finding
+        }
+    };
+    found.took(step.took)
+}
+
+fn secure(
+    secured: &Secured,
+    step: &ProbeStep<Secured>,
+    is_checked: bool,
+    now: SystemTime,
+) -> Finding {
+    let summary = format!("{} ({})", secured.version, ms(step.took));
+    let lines = chain(&secured.chain, now);
+    let soonest = secured.chain.iter().map(|certificate| certificate.valid_until).min();
+    let left = soonest.map(|end| days(end, now));
+    let finding = match left {
+        _ if !is_checked => {
+            Finding::warning("tls", format!("{summary}; nobody checks who the server is"))
+                .meaning("With --insecure, whoever sits between here and the server can read and change everything")
+                .next_step("Leave --insecure out; name the authority of the server by --ca-cert")
+        }
+        Some(left) if left < 0 => {
+            Finding::failed("tls", format!("{summary}; a certificate has expired"))
+                .meaning("Other programs will refuse the server")
+                .next_step("The server needs a new certificate")
+        }
+        Some(left) if left < i64::try_from(limits::CERTIFICATE_DAYS).unwrap_or(i64::MAX) => {
+            Finding::warning("tls", format!("{summary}; a certificate {}", ending(left)))
+                .meaning("When it has expired, the server will be refused")
+                .next_step("Renew it, or ask who runs the server to")
+        }
+        Some(left) => Finding::ok("tls", format!("{summary}; valid for {left} days")),
+        None => Finding::ok("tls", summary),
+    };
+    finding.details(lines)
+}
+
+/// Whole days until `end`; less than none if it is over.
+fn days(end: SystemTime, now: SystemTime) -> i64 {
+    let whole = |time: Duration| i64::try_from(time.as_secs() / DAY).unwrap_or(i64::MAX);
+    match end.duration_since(now) {
+        Ok(left) => whole(left),
+        Err(over) => -1 - whole(over.duration()),
+    }
+}
+
+fn ending(left: i64) -> String {
+    match left {
+        0 => "expires today".to_owned(),
+        1 => "expires tomorrow".to_owned(),
+        left if left > 1 => format!("expires in {left} days"),
+        -1 => "has expired today".to_owned(),
+        over => format!("expired {} days ago", -1 - over),
+    }
+}
+
+/// One line for each, the server's own first.
+fn chain(certificates: &[Certificate], now: SystemTime) -> Vec<String> {
+    certificates.iter().map(|certificate| line(certificate, now)).collect()
+}
+
+fn line(certificate: &Certificate, now: SystemTime) -> String {
+    let Certificate { subject, names, issuer, is_self_issued, .. } = certificate;
+    let owner =
+        subject.as_deref().map_or_else(|| "no name".to_owned(), |name| format!("\"{name}\""));
+    let hosts = match &names[..] {
+        [] => String::new(),
+        names => {
+            let more = names.len().saturating_sub(limits::CERTIFICATE_NAMES);
+            let shown: Vec<&str> =
+                names.iter().take(limits::CERTIFICATE_NAMES).map(String::as_str).collect();
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            format!(" for {}{more}", shown.join(", "))
+        }
+    };
+    let issuer = match issuer {
+        _ if *is_self_issued => "issued by itself".to_owned(),
+        Some(issuer) => format!("issued by \"{issuer}\""),
+        None => "issued by nobody".to_owned(),
+    };
+    let date = |time: SystemTime| httpdate::fmt_http_date(time)[5..16].to_owned();
+    let ending = ending(days(certificate.valid_until, now));
+    format!("{owner}{hosts}, {issuer}, {ending} ({})", date(certificate.valid_until))
+}
+
+/// What it means that the handshake failed, by what was shown in it.
+fn meaning(refused: &[Certificate], now: SystemTime) -> &'static str {
+    match refused.first() {
+        None => "There is no secure connection, so nothing was said to the server",
+        Some(own) if own.valid_until < now => {
+            "The certificate is too old to be trusted; if the date is right, somebody has forgotten to renew it"
+        }
+        Some(own) if own.is_self_issued && refused.len() == 1 => {
+            "Nobody but the server itself vouches for its certificate: anybody could have made it"
+        }
+        Some(_) => {
+            "Whoever answers cannot prove to be the server of this URL, so nothing was said to it"
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_are_counted_in_both_directions() {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1000 * DAY);
+        let at = |offset: i64| {
+            let time = Duration::from_secs(offset.unsigned_abs());
+            days(if offset < 0 { now - time } else { now + time }, now)
+        };
+        let day = i64::try_from(DAY).unwrap();
+        assert_eq!((at(0), at(day - 1), at(day), at(14 * day)), (0, 0, 1, 14));
+        assert_eq!((at(-1), at(-day), at(-day * 3)), (-1, -2, -4));
+        assert_eq!(ending(at(-1)), "has expired today");
+        assert_eq!(ending(at(-day * 3)), "expired 3 days ago");
+        assert_eq!(ending(at(day)), "expires tomorrow");
+    }
+}

@@ -1,0 +1,121 @@
+//! One line on stderr that shows that something is going on, and is gone before anything else is
+//! printed.
+
+use std::io::{IsTerminal, Write};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::time::{Instant, interval};
+
+use mcp_span::limits;
+use mcp_span::untrusted::Untrusted;
+
+/// The line. Where stderr is no terminal, there is none.
+#[derive(Clone)]
+pub(crate) struct Status(Option<Arc<Mutex<State>>>);
+
+struct State {
+    text: String,
+    since: Instant,
+    is_drawn: bool,
+    /// Somebody is being asked something.
+    is_paused: bool,
+    frame: usize,
+}
+
+const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
+
+/// To the first column, and away with what is there.
+const ERASE: &str = "\r\u{1b}[2K";
+
+impl Status {
+    /// Begins with this text.
+    pub(super) fn new(text: &str) -> Self {
+        let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+        let is_shown = std::io::stderr().is_terminal() && !(is_dumb && cfg!(unix));
+        Self(is_shown.then(|| {
+            Arc::new(Mutex::new(State {
+                text: text.to_owned(),
+                since: Instant::now(),
+                is_drawn: false,
+                is_paused: false,
+                frame: 0,
+            }))
+        }))
+    }
+
+    /// What is going on now.
+    pub(crate) fn set(&self, text: &str) {
+        if let Some(mut state) = self.lock() {
+            state.text = Untrusted(text).line();
+        }
+    }
+
+    /// Takes the line away; it comes back if the waiting goes on.
+    pub(crate) fn clear(&self) {
+        if let Some(mut state) = self.lock() {
+            state.erase();
+            state.since = Instant::now();
+        }
+    }
+
+    /// Nothing is drawn until the result is dropped.
+    pub(crate) fn pause(&self) -> Pause {
+        if let Some(mut state) = self.lock() {
+            state.erase();
+            state.is_paused = true;
+        }
+        Pause(self.clone())
+    }
+
+    /// Draws it, for ever.
+    pub(super) async fn spin(self) {
+        let mut ticks = interval(limits::SPINNER_STEP);
+        loop {
+            ticks.tick().await;
+            if let Some(mut state) = self.lock() {
+                state.draw();
+            }
+        }
+    }
+
+    fn lock(&self) -> Option<MutexGuard<'_, State>> {
+        self.0.as_ref().map(|state| state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// As long as it lives, the terminal is somebody else's.
+pub(crate) struct Pause(Status);
+
+impl Drop for Pause {
+    fn drop(&mut self) {
+        if let Some(mut state) = self.0.lock() {
+            state.is_paused = false;
+            state.since = Instant::now();
+        }
+    }
+}
+
+impl State {
+    fn draw(&mut self) {
+        if self.is_paused || self.since.elapsed() < limits::SPINNER_AFTER {
+            return;
+        }
+        let width = super::page::width(&std::io::stderr()).saturating_sub(3);
+        let text: String = self.text.chars().take(width).collect();
+        let frame = FRAMES[self.frame % FRAMES.len()];
+        self.frame += 1;
+        self.is_drawn = true;
+        write(&format!("{ERASE}{frame} {text}"));
+    }
+
+    fn erase(&mut self) {
+        if std::mem::take(&mut self.is_drawn) {
+            write(ERASE);
+        }
+    }
+}
+
+fn write(text: &str) {
+    let mut stderr = std::io::stderr().lock();
+    let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
+}

@@ -1,0 +1,255 @@
+//! What is typed for a visit at a server: the target, and the words behind it.
+
+use std::path::PathBuf;
+
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, Command};
+
+use super::args::{Connect, LOCAL_HUB, source};
+
+/// Which server, and what to do there.
+#[derive(Args)]
+pub(super) struct Visit {
+    /// Print JSON for a program, as the server wrote it; errors are JSON on stderr
+    #[arg(long)]
+    pub(super) json: bool,
+
+    /// Tell the server the working directory, if it asks for roots
+    #[arg(long)]
+    pub(super) roots: bool,
+
+    /// What to do there
+    pub(super) words: Vec<String>,
+
+    #[command(flatten)]
+    pub(super) connect: Connect,
+}
+
+#[derive(Args)]
+pub(super) struct Call {
+    /// Send the arguments as they are, whatever the tool's schema says
+    #[arg(long)]
+    pub(super) no_check: bool,
+
+    /// The folder for images, sounds and other files [default: the working directory]
+    #[arg(long, value_name = "DIR")]
+    pub(super) out: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(super) visit: Visit,
+}
+
+#[derive(Args)]
+pub(super) struct Read {
+    /// The folder for what is no text; '-' writes it to stdout [default: the working directory]
+    #[arg(long, value_name = "DIR")]
+    pub(super) out: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(super) visit: Visit,
+}
+
+#[derive(Args)]
+pub(super) struct Raw {
+    /// Send a notification, which has no answer
+    #[arg(long)]
+    pub(super) notify: bool,
+
+    #[command(flatten)]
+    pub(super) visit: Visit,
+}
+
+impl Visit {
+    /// The target is the first word, unless it stands elsewhere: behind `--`, with --mcp-hub, or in
+    /// `variable` while the first word is no server.
+    pub(super) fn find_target(
+        &mut self,
+        matches: &ArgMatches,
+        variable: Option<String>,
+        is_server: impl Fn(&str) -> bool,
+    ) {
+        let is_typed = |id: &str| source(matches, id) == Some(ValueSource::CommandLine);
+        let is_program = !self.connect.program.is_empty();
+        if is_program || is_typed("mcp_hub") {
+            let word = self.connect.url.take().filter(|_| is_typed("url"));
+            self.words.splice(0..0, word);
+            self.give_back_word(matches);
+        } else if variable.is_some()
+            && is_typed("url")
+            && let Some(word) = self.connect.url.take_if(|word| !is_server(word))
+        {
+            self.words.insert(0, word);
+            self.connect.url = variable;
+        }
+        if is_program {
+            self.connect.mcp_hub = None;
+        }
+    }
+
+    /// `--mcp-hub` may stand without a URL before a word, which it has then taken for one.
+    fn give_back_word(&mut self, matches: &ArgMatches) {
+        let Some(hub) = &mut self.connect.mcp_hub else { return };
+        if source(matches, "mcp_hub") != Some(ValueSource::CommandLine) || names_hub(hub) {
+            return;
+        }
+        let word = std::mem::replace(hub, LOCAL_HUB.to_owned());
+        let places = |id: &str| matches.indices_of(id).into_iter().flatten();
+        let place = matches.index_of("mcp_hub").unwrap_or_default();
+        let before = places("url").chain(places("words")).filter(|index| *index < place).count();
+        self.words.insert(before.min(self.words.len()), word);
+    }
+}
+
+/// Whether `value` says where a hub is. A host with a port does, without a scheme, too: what is
+/// wrong with it is said elsewhere.
+fn names_hub(value: &str) -> bool {
+    let has_scheme = |scheme: &str| {
+        value.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+    };
+    let has_port = value.split_once(':').is_some_and(|(host, rest)| {
+        let port = rest.split('/').next().unwrap_or_default();
+        let is_number = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+        is_number && !host.is_empty() && !host.contains('=')
+    });
+    value == LOCAL_HUB || has_scheme("http://") || has_scheme("https://") || has_port
+}
+
+/// The words behind the target of each command, and what they mean.
+const WORDS: [(&str, &str, &str); 7] = [
+    ("tools", "[NAME]", "The tool to show in full, with its schema"),
+    ("resources", "", ""),
+    ("prompts", "[NAME]", "The prompt to show in full"),
+    (
+        "call",
+        "TOOL [ARGUMENTS…]",
+        "The tool, and its arguments: one JSON object, @FILE or - (stdin) with one, or pairs: \
+         key=value (converted to the type that the schema names), key=@FILE (a text file), \
+         key:=JSON, outer.inner=value; a list's key may be repeated",
+    ),
+    ("read", "URI", "The resource"),
+    (
+        "prompt",
+        "NAME [key=value…]",
+        "The prompt, and what is filled in; key=@FILE takes a text file",
+    ),
+    (
+        "raw",
+        "METHOD [PARAMS]",
+        "The method, and its parameters as JSON, @FILE or - (stdin); sent as they are",
+    ),
+];
+
+/// How long a person waits for a server that cannot be reached: much shorter than a client does.
+const CONNECT_WAIT: &str = "1";
+
+const EXIT_CODES: &str = "Exit codes:\n  \
+    0    done\n  \
+    1    the tool reported an error, or the server answered with one\n  \
+    2    wrong usage or configuration: no such tool, arguments that do not fit\n  \
+    3    the server cannot be reached, or did not answer\n  \
+    4    a login or other credentials are needed\n  \
+    130  Ctrl-C; the server was told to stop";
+
+/// The commands that visit a server, with what is different between them.
+pub(super) fn described(mut command: Command) -> Command {
+    for (name, words, help) in WORDS {
+        let indent = " ".repeat("Usage: ".len());
+        let behind = if words.is_empty() { String::new() } else { format!(" {words}") };
+        let usage = format!(
+            "mcp-span {name} [OPTIONS] <URL>{behind}\n{indent}mcp-span {name} [OPTIONS]{behind} \
+             -- COMMAND [ARGS]…"
+        );
+        command = command.mut_subcommand(name, |command| {
+            command
+                .override_usage(usage)
+                .after_help(EXIT_CODES)
+                // The program, which is behind `--`, must have the last number and the last place.
+                // All at once: one by one they would change their places.
+                .mut_args(|arg| match arg.get_id().as_str() {
+                    "connect_wait" => arg.default_value(CONNECT_WAIT),
+                    "url" => arg.index(1),
+                    "words" => arg.index(2).value_name(words).help(help).hide(words.is_empty()),
+                    "program" => arg.index(3),
+                    _ => arg,
+                })
+        });
+    }
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::{OsStr, OsString};
+
+    use crate::args;
+    use crate::commands::Cli;
+    use crate::config_file::ConfigFile;
+
+    /// The URL, the hub, the words and the program of a command line.
+    fn target(line: &str, url: Option<&str>) -> (Option<String>, Option<String>, String, String) {
+        let typed: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        let lookup = |name: &OsStr| (name == "MCP_SPAN_URL").then_some(url?).map(OsString::from);
+        let command = args::command(&typed);
+        // The variables are read when the command is made.
+        let command = command.mut_subcommands(|command| {
+            command.mut_args(|arg| match (arg.get_id().as_str(), url) {
+                ("url", Some(url)) => arg.default_value(url.to_owned()),
+                _ => arg,
+            })
+        });
+        let parsed = args::parse(typed, command, &ConfigFile::default(), lookup);
+        let mut cli: Cli = parsed.unwrap_or_else(|error| panic!("{error}")).cli;
+        let visit = cli.visit_mut().unwrap();
+        let program: Vec<_> =
+            visit.connect.program.iter().map(|word| word.to_string_lossy()).collect();
+        let program = program.join(" ");
+        (visit.connect.url.clone(), visit.connect.mcp_hub.clone(), visit.words.join(" "), program)
+    }
+
+    #[test]
+    fn the_target_is_the_first_word_unless_it_stands_elsewhere() {
+        let some = |text: &str| Some(text.to_owned());
+        let is = |line: &str, url, hub, words: &str, program: &str| {
+            let expected = (url, hub, words.to_owned(), program.to_owned());
+            assert_eq!(target(line, None), expected, "{line}");
+        };
+        is("mcp-span tools https://a/b", some("https://a/b"), None, "", "");
+        is("mcp-span call https://a/b t x=1 y=2", some("https://a/b"), None, "t x=1 y=2", "");
+        is("mcp-span call t x=1 --json -- npx -y s -- t", None, None, "t x=1", "npx -y s -- t");
+        is("mcp-span raw -- p", None, None, "", "p");
+        is("mcp-span call --mcp-hub=local t x=1", None, some("local"), "t x=1", "");
+        let hub = some("http://h:1/mcp");
+        is("mcp-span call --mcp-hub http://h:1/mcp t x=1", None, hub, "t x=1", "");
+        is("mcp-span tools --mcp-hub localhost:1", None, some("localhost:1"), "", "");
+        // The flag without a URL, wherever it stands.
+        is("mcp-span call --mcp-hub t x=1 y=2", None, some("local"), "t x=1 y=2", "");
+        is("mcp-span call t --mcp-hub x=1 y=2", None, some("local"), "t x=1 y=2", "");
+        is("mcp-span call t x=1 --mcp-hub y=2", None, some("local"), "t x=1 y=2", "");
+        is("mcp-span call t x=1 --mcp-hub", None, some("local"), "t x=1", "");
+        is("mcp-span call --mcp-hub t x=h:1", None, some("local"), "t x=h:1", "");
+        is("mcp-span tools --mcp-hub t", None, some("local"), "t", "");
+        is("mcp-span read --mcp-hub note://1", None, some("local"), "note://1", "");
+        let elsewhere = target("mcp-span tools -- p -x", Some("https://a/b"));
+        assert_eq!(elsewhere, (None, None, String::new(), "p -x".to_owned()));
+        let elsewhere = target("mcp-span tools", Some("https://a/b"));
+        assert_eq!(elsewhere.0, some("https://a/b"));
+        let elsewhere = target("mcp-span call t x=1", Some("https://a/b"));
+        assert_eq!(elsewhere, (some("https://a/b"), None, "t x=1".to_owned(), String::new()));
+        let typed = target("mcp-span call https://c/d t", Some("https://a/b"));
+        assert_eq!(typed, (some("https://c/d"), None, "t".to_owned(), String::new()));
+    }
+
+    #[test]
+    fn a_person_waits_for_a_second_unless_told_otherwise() {
+        let wait = |line: &str| {
+            let typed: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            let command = args::command(&typed);
+            let parsed = args::parse(typed, command, &ConfigFile::default(), |_| None);
+            let mut cli = parsed.unwrap_or_else(|error| panic!("{error}")).cli;
+            cli.connect_mut().link.connect_wait.as_secs()
+        };
+        assert_eq!(wait("mcp-span tools https://a/b"), 1);
+        assert_eq!(wait("mcp-span raw https://a/b x --connect-wait 7"), 7);
+        assert_eq!(wait("mcp-span connect https://a/b"), 25);
+    }
+}
