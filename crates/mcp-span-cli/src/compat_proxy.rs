@@ -266,13 +266,13 @@ mod tests {
     }
 
     #[test]
-    fn every_setting_has_a_flag_a_variable_and_a_line_in_the_readme() {
+    fn every_setting_has_a_flag_a_variable_and_a_line_in_the_documentation() {
         use clap::CommandFactory;
         let command = crate::commands::Cli::command();
         let connect = command.find_subcommand("connect").unwrap();
-        let readme = include_str!("../../../README.md");
+        let page = include_str!("../../../docs/migrating.md");
         for (_, _, variable, becomes) in SETTINGS {
-            assert!(readme.contains(&format!("`{variable}`")), "{variable} is not in the README");
+            assert!(page.contains(&format!("`{variable}`")), "{variable} is not in migrating.md");
             let Some(flag) = target(*becomes) else { continue };
             let mut known = connect.get_arguments();
             let argument = known.find(|argument| argument.get_long() == Some(flag));
@@ -280,7 +280,7 @@ mod tests {
             // With a variable it has a key in the configuration file as well.
             let own = format!("MCP_SPAN_{}", flag.to_uppercase().replace('-', "_"));
             assert_eq!(argument.get_env().and_then(|name| name.to_str()), Some(own.as_str()));
-            assert!(readme.contains(&format!("`--{flag}")), "--{flag} is not in the README");
+            assert!(page.contains(&format!("`--{flag}")), "--{flag} is not in migrating.md");
         }
     }
 
