@@ -30,6 +30,8 @@ mod config_place;
 mod connect;
 mod credentials;
 mod demo;
+#[cfg(test)]
+mod documentation;
 mod environment;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
