@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: help test format lint docs docs-renew unit count fuzz soak deny deny-if-there bench bench-self bench-docs guard guard-renew
+.PHONY: help test format lint docs docs-renew record unit count fuzz soak deny deny-if-there bench bench-self bench-docs guard guard-renew
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1	/' | expand -t 20
@@ -21,6 +21,11 @@ lint: ## clippy, every warning an error; also with the keychain
 docs: ## rustdoc, every warning an error: for who uses the library, and for who works on it
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps --document-private-items
+
+record: ## the terminal session in the README, from a run of the release
+	$(CARGO) build --release
+	scripts/record-svg > docs/terminal.svg.new
+	mv docs/terminal.svg.new docs/terminal.svg
 
 docs-renew: ## write the tables in docs/ that come from the code
 	MCP_SPAN_RENEW_DOCS=1 $(CARGO) test -p mcp-span-cli --lib -- tables_in_the_documentation

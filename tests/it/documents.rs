@@ -112,6 +112,55 @@ fn the_table_of_contents_has_every_page_once() {
     }
 }
 
+/// Below these is what a document may name by the end of its path.
+const SOURCES: [&str; 5] = ["benches", "crates", "fuzz", "scripts", "tests"];
+
+/// The sources, by their paths in the repository.
+fn sources() -> Vec<String> {
+    let root = Path::new(ROOT);
+    let (mut folders, mut found) = (SOURCES.map(|name| root.join(name)).to_vec(), Vec::new());
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.strip_prefix(root).unwrap().to_str().unwrap().replace('\\', "/");
+            if !path.is_dir() {
+                found.push(name);
+            } else if !path.ends_with("node_modules") && !path.ends_with("target") {
+                found.push(format!("{name}/"));
+                folders.push(path);
+            }
+        }
+    }
+    found
+}
+
+/// What stands between backticks and is the name of a file of the repository, or of a folder.
+fn named_files(text: &str) -> Vec<&str> {
+    let words = prose(text).flat_map(|line| line.split('`').skip(1).step_by(2));
+    let is_path = |word: &&str| {
+        let is_source = SOURCES.iter().any(|name| word.starts_with(&format!("{name}/")));
+        word.ends_with(".rs") || (is_source && !word.contains(char::is_whitespace))
+    };
+    words.filter(is_path).collect()
+}
+
+#[test]
+fn files_that_documents_name_exist() {
+    let (sources, mut seen) = (sources(), 0);
+    for (page, text) in &documents() {
+        for name in named_files(text) {
+            seen += 1;
+            let ending = format!("/{name}");
+            let folder = format!("{name}/");
+            let exists = sources
+                .iter()
+                .any(|path| path == name || *path == folder || path.ends_with(&ending));
+            assert!(exists, "{page:?}: there is no {name}");
+        }
+    }
+    assert!(seen > 40, "the names were found: {seen}");
+}
+
 #[test]
 fn the_readme_is_short_and_has_the_two_commands() {
     let documents = documents();
