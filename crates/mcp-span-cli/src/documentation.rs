@@ -6,8 +6,8 @@ use std::fmt::Write;
 use std::path::Path;
 
 use clap::{Arg, Command};
-use mcp_span::config::{SETTINGS, Sort};
 use mcp_span::error::{Error, Kind};
+use mcp_span::options::{self, OPTIONS, OptionInfo};
 
 use crate::args::whole;
 
@@ -216,13 +216,23 @@ fn table<'a>(args: impl Iterator<Item = &'a Arg>) -> String {
     let mut text =
         String::from("| Option | Variable | Default | What it does |\n|---|---|---|---|\n");
     for arg in args {
-        let variable = arg.get_env().map(|name| format!("`{}`", name.to_string_lossy()));
         let (help, default) = help_and_default(arg);
-        let cells = [typed(arg), variable.unwrap_or_default(), default, help + &values(arg)];
+        let cells = [typed(arg), variable(arg), default, help + &values(arg)];
         let cells = cells.map(|cell| escaped(&cell));
         text += &format!("| {} |\n", cells.join(" | "));
     }
     text
+}
+
+/// The option of a server that an argument stands for.
+fn option_of(arg: &Arg) -> Option<&'static OptionInfo> {
+    options::find(arg.get_long()?)
+}
+
+fn variable(arg: &Arg) -> String {
+    let own = arg.get_env().map(|name| name.to_string_lossy().into_owned());
+    let variable = own.or_else(|| Some(option_of(arg)?.variable()));
+    variable.map(|name| format!("`{name}`")).unwrap_or_default()
 }
 
 /// Such as `-H`, `--header HEADER`.
@@ -260,11 +270,13 @@ fn help_and_default(arg: &Arg) -> (String, String) {
         help = format!("{before}{after}");
         return (help, default);
     }
-    let values = arg.get_default_values().iter().filter(|value| !value.is_empty());
-    let values = values.filter(|_| arg.get_action().takes_values());
-    let values: Vec<String> =
-        values.map(|value| format!("`{}`", value.to_string_lossy())).collect();
-    (help, values.join(", "))
+    if !arg.get_action().takes_values() {
+        return (help, String::new());
+    }
+    let typed = arg.get_default_values().iter().map(|value| value.to_string_lossy().into_owned());
+    let default = typed.filter(|value| !value.is_empty()).reduce(|all, value| all + " " + &value);
+    let default = default.or_else(|| (option_of(arg)?.default)());
+    (help, default.map(|value| format!("`{value}`")).unwrap_or_default())
 }
 
 /// The values that an option can have, if they are few, and what each means.
@@ -289,17 +301,26 @@ fn escaped(text: &str) -> String {
     text.replace('|', "\\|").replace('<', "\\<").replace(" *", " \\*").replace("'*'", "`*`")
 }
 
+/// Keys that the page explains itself: they say which server it is.
+const EXPLAINED: [&str; 5] = ["url", "mcp-hub", "header", "timeout", "transport"];
+
 /// The keys of a configuration file, by what they take.
 fn keys() -> String {
+    let mut rows = [
+        ("`true` or `false`", Vec::new()),
+        ("a text or a number", Vec::new()),
+        ("a list of texts, or an object of them; one text will do", Vec::new()),
+    ];
+    for option in OPTIONS.iter().filter(|option| !EXPLAINED.contains(&option.name)) {
+        let row = match option.kind {
+            options::Kind::Switch => 0,
+            kind if kind.is_many() => 2,
+            _ => 1,
+        };
+        rows[row].1.push(format!("`{}`", camel_case(option.name)));
+    }
     let mut text = String::from("| Value | Keys |\n|---|---|\n");
-    for (sort, value) in [
-        (Sort::Switch, "`true` or `false`"),
-        (Sort::One, "a text or a number"),
-        (Sort::Many, "a list of texts, or an object of them; one text will do"),
-    ] {
-        let of_sort = SETTINGS.iter().filter(|(_, one)| *one == sort);
-        let mut names: Vec<String> =
-            of_sort.map(|(flag, _)| format!("`{}`", camel_case(flag))).collect();
+    for (value, mut names) in rows {
         names.sort();
         text += &format!("| {value} | {} |\n", names.join(", "));
     }
