@@ -64,7 +64,7 @@ fn resolved(page: &Path, target: &str) -> PathBuf {
     for part in Path::new(target).components() {
         match part {
             Component::ParentDir => {
-                assert!(path.pop(), "{target} in {page:?} leaves the repository")
+                assert!(path.pop(), "{target} in {page:?} leaves the repository");
             }
             part => path.push(part),
         }
