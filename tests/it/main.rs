@@ -54,7 +54,7 @@
 //! - `private_files`: whose files are read and written. `environments`: what processes that we
 //!   start are given. `ways_around`: what all code must do in one way.
 //! - `states`: what a log says at `info`, and of servers that cannot be reached.
-//! - `demo`: the embedded server. `lessons`: what went wrong in other bridges.
+//! - `documents`: links, headings and the table of contents. `demo`: the embedded server. `lessons`: what went wrong in other bridges.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -94,6 +94,7 @@ mod demo;
 mod detection;
 mod device;
 mod discovery;
+mod documents;
 mod echoes;
 mod environments;
 mod eras;

@@ -276,13 +276,13 @@ mod tests {
     }
 
     #[test]
-    fn every_setting_has_a_flag_a_variable_and_a_line_in_the_readme() {
-        let readme = include_str!("../../../README.md");
+    fn every_setting_has_a_flag_a_variable_and_a_line_in_the_documentation() {
+        let page = include_str!("../../../docs/migrating.md");
         for (_, _, variable, becomes) in SETTINGS {
-            assert!(readme.contains(&format!("`{variable}`")), "{variable} is not in the README");
+            assert!(page.contains(&format!("`{variable}`")), "{variable} is not in migrating.md");
             let Some(flag) = target(*becomes) else { continue };
             assert!(mcp_span::options::find(flag).is_some(), "no option {flag} for {variable}");
-            assert!(readme.contains(&format!("`--{flag}")), "--{flag} is not in the README");
+            assert!(page.contains(&format!("`--{flag}")), "--{flag} is not in migrating.md");
         }
     }
 

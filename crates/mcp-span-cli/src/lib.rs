@@ -29,6 +29,8 @@ mod config_file;
 mod config_place;
 mod connect;
 mod demo;
+#[cfg(test)]
+mod documentation;
 mod environment;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
