@@ -101,6 +101,7 @@ mod eras;
 mod eras_asking;
 mod eras_failing;
 mod eras_modern;
+mod every_option;
 mod failures;
 mod faults;
 mod finding;

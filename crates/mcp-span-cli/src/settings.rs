@@ -70,7 +70,8 @@ pub(super) fn variables(
         let text = value.to_str().ok_or_else(|| {
             Usage::new(format!("{}: it is not UTF-8", Origin::Variable.label(option)))
         })?;
-        let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        let lines = text.lines().filter(|line| !line.trim().is_empty());
+        let lines: Vec<String> = lines.map(str::to_owned).collect();
         let given = match option.kind {
             mcp_span::options::Kind::Switch => Given::Switch(!is_falsey(text)),
             kind if kind.is_many() && lines.len() > 1 => Given::List(&lines),
