@@ -13,6 +13,7 @@ use clap::{Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Subcommand, Va
 use super::commands::{Cli, Command};
 use super::config_file::{ConfigFile, File};
 use super::credentials;
+use super::explore;
 use super::help;
 use super::link::Link;
 use super::logging::Log;
@@ -20,7 +21,6 @@ use super::oauth::OAuth;
 use super::proxy::Proxy;
 use super::target::is_url;
 use super::tls::Tls;
-use super::visit_args;
 use mcp_span::config::Entry;
 
 /// What was typed, and where each value came from.
@@ -45,7 +45,7 @@ pub(super) fn command(args: &[OsString]) -> clap::Command {
 
 /// The parser with all subcommands, each as it is described where it is done.
 pub(super) fn whole() -> clap::Command {
-    visit_args::described(Cli::command())
+    explore::args::described(Cli::command())
 }
 
 /// Help or the version, if that was asked for. A configuration file or a variable that is wrong does
@@ -82,11 +82,11 @@ pub(super) fn parse(
     let matches = command.try_get_matches_from_mut(args)?;
     let mut cli = Cli::from_arg_matches(&matches)?;
     let deepest = matches.subcommand().map_or(&matches, |(_, matches)| matches);
-    if let Some(visit) = cli.visit_mut() {
+    if let Some(target) = cli.explore_mut() {
         let variable = lookup(OsStr::new("MCP_SPAN_URL")).and_then(|url| url.into_string().ok());
         let is_server = |word: &str| is_url(word) || file.servers.has(word);
-        visit.find_target(deepest, variable.filter(|url| !url.is_empty()), is_server);
-        visit.connect.log.is_for_program = visit.json;
+        target.find_server(deepest, variable.filter(|url| !url.is_empty()), is_server);
+        target.connect.log.is_for_program = target.json;
     }
     let connect = cli.connect_mut();
     connect.explicit = Explicit {

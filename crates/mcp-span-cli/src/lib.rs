@@ -11,7 +11,6 @@ mod account;
 mod account_list;
 mod args;
 mod browser;
-mod call;
 mod candidates;
 mod check;
 mod commands;
@@ -31,6 +30,7 @@ mod connect;
 mod credentials;
 mod demo;
 mod environment;
+mod explore;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
@@ -43,15 +43,13 @@ mod link;
 mod log_writer;
 mod logging;
 mod login_process;
-mod look;
 mod md5;
+mod nearest;
 mod oauth;
 mod oauth_given;
+mod output;
 mod paste;
-mod prompt;
 mod proxy;
-mod raw;
-mod read;
 mod report;
 mod secrets;
 mod servers;
@@ -67,8 +65,6 @@ mod trace_line;
 mod trace_summary;
 mod trace_words;
 mod values;
-mod visit;
-mod visit_args;
 
 use args::Parsed;
 use commands::{Command, Login};
@@ -229,13 +225,13 @@ fn run(
         // Done before any setting is read, unless a flag stands before its name.
         Some(Command::Completions(typed)) => completions::run(typed),
         Some(Command::Man) => completions::man(),
-        Some(Command::Tools(typed)) => look::tools(typed),
-        Some(Command::Resources(typed)) => look::resources(typed),
-        Some(Command::Prompts(typed)) => look::prompts(typed),
-        Some(Command::Call(typed)) => call::run(typed),
-        Some(Command::Read(typed)) => read::run(typed),
-        Some(Command::Prompt(typed)) => prompt::run(typed),
-        Some(Command::Raw(typed)) => raw::run(typed),
+        Some(Command::Tools(typed)) => explore::tools(typed),
+        Some(Command::Resources(typed)) => explore::resources(typed),
+        Some(Command::Prompts(typed)) => explore::prompts(typed),
+        Some(Command::Call(typed)) => explore::call(typed),
+        Some(Command::Read(typed)) => explore::read(typed),
+        Some(Command::Prompt(typed)) => explore::prompt(typed),
+        Some(Command::Raw(typed)) => explore::raw(typed),
         None if std::env::args_os().len() < 2 && !parsed.cli.connect.names_server() => {
             Err(Failure::NothingTyped)
         }

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Subcommand};
 
 use super::commands::{Cli, Command};
-use super::look::nearest;
+use super::nearest::nearest;
 use super::{args, help};
 use mcp_span::untrusted::Untrusted;
 

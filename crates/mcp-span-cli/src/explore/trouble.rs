@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
-use super::Status;
+use crate::output::Status;
 use crate::report::{self, plain};
 use mcp_span::client::{Class, Failure, Stage};
 use mcp_span::error::{Delivery, Kind};
@@ -14,7 +14,7 @@ use mcp_span::untrusted::Untrusted;
 
 /// What went wrong.
 #[derive(Debug)]
-pub(crate) enum Trouble {
+pub(crate) enum CommandError {
     /// What was asked for cannot be asked for so; the second line says what can.
     Usage(String, Option<String>),
     /// The server refused, or was not to be had.
@@ -24,7 +24,7 @@ pub(crate) enum Trouble {
     Unexpected(std::io::Error),
 }
 
-impl Trouble {
+impl CommandError {
     pub(crate) fn usage(sentence: impl Into<String>) -> Self {
         Self::Usage(sentence.into(), None)
     }
@@ -152,13 +152,13 @@ fn next_step(failure: &Failure) -> Option<&'static str> {
     }
 }
 
-impl From<Failure> for Trouble {
+impl From<Failure> for CommandError {
     fn from(failure: Failure) -> Self {
         Self::Failed(Box::new(failure), None)
     }
 }
 
-impl From<std::io::Error> for Trouble {
+impl From<std::io::Error> for CommandError {
     fn from(error: std::io::Error) -> Self {
         Self::Unexpected(error)
     }
@@ -174,7 +174,7 @@ mod tests {
     fn exit_codes_tell_whose_turn_it_is() {
         let code = |kind, status| {
             let error = Error { status, ..Error::new(kind, "x") };
-            Trouble::from(Failure::of(Transport::Http, error)).code()
+            CommandError::from(Failure::of(Transport::Http, error)).code()
         };
         assert_eq!(code(Kind::Connect, None), 3);
         assert_eq!(code(Kind::Spawn, None), 3);
@@ -183,6 +183,6 @@ mod tests {
         assert_eq!(code(Kind::Status, Some(401)), 4);
         assert_eq!(code(Kind::Login, None), 4);
         assert_eq!(code(Kind::BadUrl, None), 2);
-        assert_eq!(Trouble::usage("x").code(), 2);
+        assert_eq!(CommandError::usage("x").code(), 2);
     }
 }

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::call::schema::{self, Steps};
-use crate::visit::one_line;
+use super::schema::{self, Steps};
+use crate::output::one_line;
 use mcp_span::lenient::lenient;
 use mcp_span::limits;
 use mcp_span::message::Members;

@@ -1,27 +1,41 @@
 //! The resources of a server, and the patterns of those that it does not list.
 
+use std::process::ExitCode;
+
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{is_unknown, json_list, list, objects, print_list};
+use super::args::Target;
+use super::files;
+use super::lists::{is_unknown, json_list, list, objects, print_list};
+use super::session::{self, Context, Outcome};
+use super::trouble::CommandError;
+use crate::Failure;
+use crate::output::{Page, count, one_line};
 use crate::report;
-use crate::visit::{Guest, Outcome, Page, Trouble, count, one_line};
 use mcp_span::client::{self, Class};
 use mcp_span::lenient::lenient;
 
-pub(super) async fn show(guest: Guest) -> Outcome {
-    if !guest.words.is_empty() {
+/// Lists resources and their templates.
+pub(crate) fn run(typed: &Target) -> Result<ExitCode, Failure> {
+    session::run(typed, show)
+}
+
+async fn show(context: Context) -> Outcome {
+    if !context.words.is_empty() {
         let hint = "To read one: mcp-span read <URL> URI";
-        return Err(Trouble::usage("there is one word too many: resources are listed").hint(hint));
+        return Err(
+            CommandError::usage("there is one word too many: resources are listed").hint(hint)
+        );
     }
-    let resources = list::<client::Resource>(&guest).await?;
-    let templates = match guest.client.list_raw::<client::Template>().await {
+    let resources = list::<client::Resource>(&context).await?;
+    let templates = match context.client.list_raw::<client::Template>().await {
         // Newer than the list of resources: many servers have none.
         Err(failure) if is_unknown(&failure) => Some(Vec::new()),
         // The resources are worth showing all the same.
         Err(failure) if failure.class == Class::Rpc => {
-            if !guest.is_json {
-                guest.status.clear();
+            if !context.is_json {
+                context.status.clear();
                 let (message, code) = (failure.message, failure.code);
                 report::warning(&format!(
                     "the server did not list its patterns: {message} ({code})"
@@ -31,13 +45,13 @@ pub(super) async fn show(guest: Guest) -> Outcome {
         }
         listed => Some(listed?),
     };
-    if guest.is_json {
+    if context.is_json {
         let mut lists = vec![json_list("resources", &resources)];
         lists.extend(templates.map(|templates| json_list("resourceTemplates", &templates)));
-        return guest.print_json(&format!("{{{}}}", lists.join(",")));
+        return context.print_json(&format!("{{{}}}", lists.join(",")));
     }
     let (resources, templates) = (objects(resources), objects(templates.unwrap_or_default()));
-    let page = &guest.page;
+    let page = &context.page;
     let mut text = String::new();
     if !resources.is_empty() {
         text += &table(page, &resources, "uri");
@@ -52,7 +66,7 @@ pub(super) async fn show(guest: Guest) -> Outcome {
         let patterns = count(templates.len(), "pattern", "patterns");
         text += &format!("\n{}\n", page.faint(&format!("{resources}, {patterns}")));
     }
-    print_list(&guest, &text, "resources")
+    print_list(&context, &text, "resources")
 }
 
 /// Address, media type and what it is, one below the other.
@@ -71,5 +85,5 @@ fn table(page: &Page, items: &[Box<RawValue>], address: &str) -> String {
 }
 
 fn size(size: &Value) -> String {
-    size.as_u64().map_or_else(String::new, crate::call::files::size)
+    size.as_u64().map_or_else(String::new, files::size)
 }

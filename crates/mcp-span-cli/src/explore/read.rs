@@ -6,17 +6,19 @@ use std::process::ExitCode;
 
 use serde_json::value::RawValue;
 
-use super::Failure;
-use super::call::content::{Contents, entries, text};
-use super::call::files::{self, Files};
-use super::report::{self, Usage};
-use super::visit::{self, Guest, Outcome, Trouble, pretty};
-use super::visit_args::Read;
+use super::args::Read;
+use super::content::{Contents, entries, text};
+use super::files::{self, Files};
+use super::session::{self, Context, Outcome};
+use super::trouble::CommandError;
+use crate::Failure;
+use crate::output::pretty;
+use crate::report::{self, Usage};
 use mcp_span::message::Members;
 
 /// Reads it.
-pub(super) fn run(typed: &Read) -> Result<ExitCode, Failure> {
-    let [uri] = typed.visit.words.as_slice() else {
+pub(crate) fn run(typed: &Read) -> Result<ExitCode, Failure> {
+    let [uri] = typed.target.words.as_slice() else {
         return Err(Usage::new("which resource? mcp-span read <URL> URI").into());
     };
     let (uri, out) = (uri.clone(), typed.out.clone());
@@ -28,37 +30,37 @@ pub(super) fn run(typed: &Read) -> Result<ExitCode, Failure> {
     if let Some(folder) = out.as_deref().filter(|_| !to_stdout) {
         files::prepare(folder)?;
     }
-    visit::run(&typed.visit, move |guest| read(guest, uri, out, to_stdout))
+    session::run(&typed.target, move |context| read(context, uri, out, to_stdout))
 }
 
-async fn read(guest: Guest, uri: String, out: Option<PathBuf>, to_stdout: bool) -> Outcome {
-    guest.status.set(&format!("reading {uri}"));
-    let result = guest.client.read(&uri).raw().await?;
-    if guest.is_json {
-        return guest.print_json(result.get());
+async fn read(context: Context, uri: String, out: Option<PathBuf>, to_stdout: bool) -> Outcome {
+    context.status.set(&format!("reading {uri}"));
+    let result = context.client.read(&uri).raw().await?;
+    if context.is_json {
+        return context.print_json(result.get());
     }
     let Some(all) = entries(result.get(), "contents") else {
-        guest.status.clear();
+        context.status.clear();
         report::warning("the server's answer has no contents; this is what it sent");
-        guest.print_with(|out| pretty(result.get(), out).and_then(|()| writeln!(out)))?;
+        context.print_with(|out| pretty(result.get(), out).and_then(|()| writeln!(out)))?;
         return Ok(ExitCode::FAILURE);
     };
     if all.is_empty() {
-        guest.status.clear();
+        context.status.clear();
         report::warning("the server has found nothing there: the list of contents is empty");
     }
     if to_stdout {
-        guest.status.clear();
+        context.status.clear();
         report::print_bytes(&bytes(&all)?)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let contents = Contents::new(&guest.page, Files::new(out.as_deref(), stem(&uri)));
-    guest.print_with(|out| {
+    let contents = Contents::new(&context.page, Files::new(out.as_deref(), stem(&uri)));
+    context.print_with(|out| {
         for resource in &all {
             let members = Members::of(resource.get()).unwrap_or_default();
             match text(&members, "text") {
                 // As it is: what is piped on must not gain a line.
-                Some(whole) if !guest.page.is_terminal => out.write_all(whole.as_bytes())?,
+                Some(whole) if !context.page.is_terminal => out.write_all(whole.as_bytes())?,
                 _ => contents.resource(resource.get(), out)?,
             }
         }
@@ -68,7 +70,7 @@ async fn read(guest: Guest, uri: String, out: Option<PathBuf>, to_stdout: bool) 
 }
 
 /// Everything, byte for byte.
-fn bytes(all: &[Box<RawValue>]) -> Result<Vec<u8>, Trouble> {
+fn bytes(all: &[Box<RawValue>]) -> Result<Vec<u8>, CommandError> {
     let mut whole = Vec::new();
     for resource in all {
         let resource = Members::of(resource.get()).unwrap_or_default();
@@ -78,7 +80,7 @@ fn bytes(all: &[Box<RawValue>]) -> Result<Vec<u8>, Trouble> {
             (None, Some(Some(bytes))) => whole.extend(bytes),
             (None, Some(None)) => {
                 let why = std::io::Error::other("the resource is not base64");
-                return Err(Trouble::Unexpected(why));
+                return Err(CommandError::Unexpected(why));
             }
             (None, None) => {}
         }

@@ -1,4 +1,4 @@
-//! Logins that a visit waits for: a person at a terminal has all the time that a login may take.
+//! Waits for a login: a person at a terminal has all the time that one may take.
 #![expect(clippy::print_stderr, reason = "a person is told what is waited for")]
 
 use std::io::IsTerminal;
@@ -7,8 +7,8 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-use super::Status;
 use crate::oauth::OAuth;
+use crate::output::Status;
 use mcp_span::client::{Failure, Server, Spec};
 use mcp_span::error::Error;
 

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::look::nearest;
+use crate::nearest::nearest;
 use mcp_span::limits;
 use mcp_span::untrusted::Untrusted;
 

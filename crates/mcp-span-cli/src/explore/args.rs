@@ -1,68 +1,68 @@
-//! What is typed for a visit at a server: the target, and the words behind it.
+//! The arguments of the commands that explore a server: which server, and the words behind it.
 
 use std::path::PathBuf;
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command};
 
-use super::args::{Connect, LOCAL_HUB, source};
+use crate::args::{Connect, LOCAL_HUB, source};
 
 /// Which server, and what to do there.
 #[derive(Args)]
-pub(super) struct Visit {
+pub(crate) struct Target {
     /// Print JSON for a program, as the server wrote it; errors are JSON on stderr
     #[arg(long)]
-    pub(super) json: bool,
+    pub(crate) json: bool,
 
     /// Tell the server the working directory, if it asks for roots
     #[arg(long)]
-    pub(super) roots: bool,
+    pub(crate) roots: bool,
 
     /// What to do there
-    pub(super) words: Vec<String>,
+    pub(crate) words: Vec<String>,
 
     #[command(flatten)]
-    pub(super) connect: Connect,
+    pub(crate) connect: Connect,
 }
 
 #[derive(Args)]
-pub(super) struct Call {
+pub(crate) struct Call {
     /// Send the arguments as they are, whatever the tool's schema says
     #[arg(long)]
-    pub(super) no_check: bool,
+    pub(crate) no_check: bool,
 
     /// The folder for images, sounds and other files [default: the working directory]
     #[arg(long, value_name = "DIR")]
-    pub(super) out: Option<PathBuf>,
+    pub(crate) out: Option<PathBuf>,
 
     #[command(flatten)]
-    pub(super) visit: Visit,
+    pub(crate) target: Target,
 }
 
 #[derive(Args)]
-pub(super) struct Read {
+pub(crate) struct Read {
     /// The folder for what is no text; '-' writes it to stdout [default: the working directory]
     #[arg(long, value_name = "DIR")]
-    pub(super) out: Option<PathBuf>,
+    pub(crate) out: Option<PathBuf>,
 
     #[command(flatten)]
-    pub(super) visit: Visit,
+    pub(crate) target: Target,
 }
 
 #[derive(Args)]
-pub(super) struct Raw {
+pub(crate) struct Raw {
     /// Send a notification, which has no answer
     #[arg(long)]
-    pub(super) notify: bool,
+    pub(crate) notify: bool,
 
     #[command(flatten)]
-    pub(super) visit: Visit,
+    pub(crate) target: Target,
 }
 
-impl Visit {
+impl Target {
     /// The target is the first word, unless it stands elsewhere: behind `--`, with --mcp-hub, or in
     /// `variable` while the first word is no server.
-    pub(super) fn find_target(
+    pub(crate) fn find_server(
         &mut self,
         matches: &ArgMatches,
         variable: Option<String>,
@@ -150,8 +150,8 @@ const EXIT_CODES: &str = "Exit codes:\n  \
     4    a login or other credentials are needed\n  \
     130  Ctrl-C; the server was told to stop";
 
-/// The commands that visit a server, with what is different between them.
-pub(super) fn described(mut command: Command) -> Command {
+/// The commands that explore a server, with what is different between them.
+pub(crate) fn described(mut command: Command) -> Command {
     for (name, words, help) in WORDS {
         let indent = " ".repeat("Usage: ".len());
         let behind = if words.is_empty() { String::new() } else { format!(" {words}") };
@@ -199,15 +199,15 @@ mod tests {
         });
         let parsed = args::parse(typed, command, &ConfigFile::default(), lookup);
         let mut cli: Cli = parsed.unwrap_or_else(|error| panic!("{error}")).cli;
-        let visit = cli.visit_mut().unwrap();
+        let typed = cli.explore_mut().unwrap();
         let program: Vec<_> =
-            visit.connect.program.iter().map(|word| word.to_string_lossy()).collect();
+            typed.connect.program.iter().map(|word| word.to_string_lossy()).collect();
         let program = program.join(" ");
-        (visit.connect.url.clone(), visit.connect.mcp_hub.clone(), visit.words.join(" "), program)
+        (typed.connect.url.clone(), typed.connect.mcp_hub.clone(), typed.words.join(" "), program)
     }
 
     #[test]
-    fn the_target_is_the_first_word_unless_it_stands_elsewhere() {
+    fn the_typedis_the_first_word_unless_it_stands_elsewhere() {
         let some = |text: &str| Some(text.to_owned());
         let is = |line: &str, url, hub, words: &str, program: &str| {
             let expected = (url, hub, words.to_owned(), program.to_owned());

@@ -2,8 +2,10 @@
 
 use serde_json::value::RawValue;
 
-use super::{nearest, text};
-use crate::visit::{Page, Trouble, count, one_line};
+use super::lists::text;
+use super::trouble::CommandError;
+use crate::nearest::nearest;
+use crate::output::{Page, count, one_line};
 use mcp_span::message::Members;
 
 /// One of them, ready to be printed.
@@ -52,7 +54,7 @@ pub(super) fn find<'a>(
     items: &'a [Box<RawValue>],
     name: &str,
     one: &str,
-) -> Result<&'a RawValue, Trouble> {
+) -> Result<&'a RawValue, CommandError> {
     let found = items.iter().find(|item| self::name(item).is_some_and(|known| known == name));
     found.map(|item| &**item).ok_or_else(|| {
         let names = names(items);
@@ -61,7 +63,7 @@ pub(super) fn find<'a>(
             None if names.is_empty() => format!("It has no {one}s at all"),
             None => format!("It has: {}", names.join(", ")),
         };
-        Trouble::usage(format!("the server has no {one} '{name}'")).hint(hint)
+        CommandError::usage(format!("the server has no {one} '{name}'")).hint(hint)
     })
 }
 

@@ -4,15 +4,16 @@ use std::process::ExitCode;
 
 use serde_json::value::RawValue;
 
-use super::Failure;
-use super::call::arguments::{json_text, load};
-use super::report::Usage;
-use super::visit::{self, Guest, Outcome, pretty};
-use super::visit_args::Raw;
+use super::args::Raw;
+use super::arguments::{json_text, load};
+use super::session::{self, Context, Outcome};
+use crate::Failure;
+use crate::output::pretty;
+use crate::report::Usage;
 
 /// Sends it.
-pub(super) fn run(typed: &Raw) -> Result<ExitCode, Failure> {
-    let (method, params) = match typed.visit.words.as_slice() {
+pub(crate) fn run(typed: &Raw) -> Result<ExitCode, Failure> {
+    let (method, params) = match typed.target.words.as_slice() {
         [method] => (method.clone(), None),
         [method, params] => (method.clone(), Some(json(params)?)),
         _ => {
@@ -20,10 +21,10 @@ pub(super) fn run(typed: &Raw) -> Result<ExitCode, Failure> {
         }
     };
     let is_notification = typed.notify;
-    visit::run(&typed.visit, move |guest| async move {
+    session::run(&typed.target, move |context| async move {
         match is_notification {
-            true => notify(&guest, &method, params).await,
-            false => ask(&guest, method, params).await,
+            true => notify(&context, &method, params).await,
+            false => ask(&context, method, params).await,
         }
     })
 }
@@ -38,21 +39,21 @@ fn json(word: &str) -> Result<Box<RawValue>, Usage> {
     }
 }
 
-async fn ask(guest: &Guest, method: String, params: Option<Box<RawValue>>) -> Outcome {
-    guest.status.set(&method);
+async fn ask(context: &Context, method: String, params: Option<Box<RawValue>>) -> Outcome {
+    context.status.set(&method);
     let request = match &params {
-        Some(params) => guest.client.request_raw(method, params),
-        None => guest.client.request(method, serde_json::Value::Null),
+        Some(params) => context.client.request_raw(method, params),
+        None => context.client.request(method, serde_json::Value::Null),
     };
     let result = request.raw().await?;
-    if guest.page.is_terminal && !guest.is_json {
-        guest.print_with(|out| pretty(result.get(), out).and_then(|()| writeln!(out)))?;
+    if context.page.is_terminal && !context.is_json {
+        context.print_with(|out| pretty(result.get(), out).and_then(|()| writeln!(out)))?;
         return Ok(ExitCode::SUCCESS);
     }
-    guest.print_json(result.get())
+    context.print_json(result.get())
 }
 
-async fn notify(guest: &Guest, method: &str, params: Option<Box<RawValue>>) -> Outcome {
-    guest.client.notify_raw(method, params.as_deref()).await?;
+async fn notify(context: &Context, method: &str, params: Option<Box<RawValue>>) -> Outcome {
+    context.client.notify_raw(method, params.as_deref()).await?;
     Ok(ExitCode::SUCCESS)
 }

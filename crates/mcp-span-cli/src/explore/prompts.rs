@@ -5,33 +5,45 @@ use std::process::ExitCode;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::args::Target;
 use super::described::{self, Described, all};
-use super::{at_most_one, json_list, list, objects, print_list};
-use crate::visit::{Guest, Outcome, Page, Trouble, one_line};
+use super::lists::{at_most_one, json_list, list, objects, print_list};
+use super::session::{self, Context, Outcome};
+use super::trouble::CommandError;
+use crate::Failure;
+use crate::output::{Page, one_line};
 use mcp_span::client;
 use mcp_span::lenient::lenient;
 use mcp_span::message::Members;
 
-pub(super) async fn show(guest: Guest) -> Outcome {
-    let prompts = list::<client::Prompt>(&guest).await?;
-    if let Some(name) = at_most_one(&guest)? {
+/// Lists prompts, or shows one.
+pub(crate) fn run(typed: &Target) -> Result<ExitCode, Failure> {
+    session::run(typed, show)
+}
+
+async fn show(context: Context) -> Outcome {
+    let prompts = list::<client::Prompt>(&context).await?;
+    if let Some(name) = at_most_one(&context)? {
         let prompt = find(&prompts, name)?;
-        if guest.is_json {
-            return guest.print_json(prompt.get());
+        if context.is_json {
+            return context.print_json(prompt.get());
         }
-        guest.print(&describe(&guest.page, prompt.get()).text)?;
+        context.print(&describe(&context.page, prompt.get()).text)?;
         return Ok(ExitCode::SUCCESS);
     }
-    if guest.is_json {
-        return guest.print_json(&format!("{{{}}}", json_list("prompts", &prompts)));
+    if context.is_json {
+        return context.print_json(&format!("{{{}}}", json_list("prompts", &prompts)));
     }
     let prompts = objects(prompts);
-    let described: Vec<_> = prompts.iter().map(|one| describe(&guest.page, one.get())).collect();
-    print_list(&guest, &all(&guest.page, &described, "prompt", "prompts"), "prompts")
+    let described: Vec<_> = prompts.iter().map(|one| describe(&context.page, one.get())).collect();
+    print_list(&context, &all(&context.page, &described, "prompt", "prompts"), "prompts")
 }
 
 /// The prompt with this name, or which one could be meant.
-pub(crate) fn find<'a>(prompts: &'a [Box<RawValue>], name: &str) -> Result<&'a RawValue, Trouble> {
+pub(crate) fn find<'a>(
+    prompts: &'a [Box<RawValue>],
+    name: &str,
+) -> Result<&'a RawValue, CommandError> {
     described::find(prompts, name, "prompt")
 }
 

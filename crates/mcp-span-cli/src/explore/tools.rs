@@ -5,39 +5,49 @@ use std::process::ExitCode;
 
 use serde_json::value::RawValue;
 
+use super::args::Target;
 use super::described::{self, Described, all};
-use super::{arguments, at_most_one, json_list, list, objects, print_list};
-use crate::visit::{Guest, Outcome, Page, Trouble, pretty};
+use super::lists::{at_most_one, json_list, list, objects, print_list};
+use super::parameters;
+use super::session::{self, Context, Outcome};
+use super::trouble::CommandError;
+use crate::Failure;
+use crate::output::{Page, pretty};
 use mcp_span::bridge::HiddenTools;
 use mcp_span::client;
 use mcp_span::message::Members;
 
-pub(super) async fn show(guest: Guest) -> Outcome {
-    let tools = list::<client::Tool>(&guest).await?;
-    remember(&guest, &tools);
-    if let Some(name) = at_most_one(&guest)? {
-        let tool = find(&tools, name, &guest.hidden_tools)?;
-        if guest.is_json {
-            return guest.print_json(tool.get());
+/// Lists tools, or shows one.
+pub(crate) fn run(typed: &Target) -> Result<ExitCode, Failure> {
+    session::run(typed, show)
+}
+
+async fn show(context: Context) -> Outcome {
+    let tools = list::<client::Tool>(&context).await?;
+    remember(&context, &tools);
+    if let Some(name) = at_most_one(&context)? {
+        let tool = find(&tools, name, &context.hidden_tools)?;
+        if context.is_json {
+            return context.print_json(tool.get());
         }
-        guest.print_with(|out| whole(&guest.page, tool.get(), out))?;
+        context.print_with(|out| whole(&context.page, tool.get(), out))?;
         return Ok(ExitCode::SUCCESS);
     }
-    if guest.is_json {
-        return guest.print_json(&format!("{{{}}}", json_list("tools", &tools)));
+    if context.is_json {
+        return context.print_json(&format!("{{{}}}", json_list("tools", &tools)));
     }
-    let what = match guest.hidden_tools.is_empty() {
+    let what = match context.hidden_tools.is_empty() {
         true => "tools",
         false => "tools but those that --ignore-tool hides",
     };
     let tools = objects(tools);
-    let described: Vec<_> = tools.iter().map(|tool| describe(&guest.page, tool.get())).collect();
-    print_list(&guest, &all(&guest.page, &described, "tool", "tools"), what)
+    let described: Vec<_> = tools.iter().map(|tool| describe(&context.page, tool.get())).collect();
+    print_list(&context, &all(&context.page, &described, "tool", "tools"), what)
 }
 
 /// Keeps the names for completion in shells.
-pub(crate) fn remember(guest: &Guest, tools: &[Box<RawValue>]) {
-    let Some(file) = &guest.tool_names else { return };
+pub(crate) fn remember(context: &Context, tools: &[Box<RawValue>]) {
+    let Some(file) = &context.tool_names else { return };
     file.store(described::names(tools).iter().map(String::as_str));
 }
 
@@ -46,10 +56,10 @@ pub(crate) fn find<'a>(
     tools: &'a [Box<RawValue>],
     name: &str,
     hidden: &HiddenTools,
-) -> Result<&'a RawValue, Trouble> {
+) -> Result<&'a RawValue, CommandError> {
     if let Some(pattern) = hidden.pattern_hiding(name) {
         let sentence = format!("the tool '{name}' is hidden by --ignore-tool '{pattern}'");
-        return Err(Trouble::usage(sentence).hint("Leave --ignore-tool out to use it"));
+        return Err(CommandError::usage(sentence).hint("Leave --ignore-tool out to use it"));
     }
     let found = described::find(tools, name, "tool");
     match tools.is_empty() && !hidden.is_empty() {
@@ -60,7 +70,7 @@ pub(crate) fn find<'a>(
 
 fn describe(page: &Page, tool: &str) -> Described {
     let tool = Members::of(tool).unwrap_or_default();
-    let arguments = arguments::rows(tool.get("inputSchema").unwrap_or_default());
+    let arguments = parameters::rows(tool.get("inputSchema").unwrap_or_default());
     Described::new(page, &tool, &arguments)
 }
 

@@ -5,8 +5,8 @@ use std::io::{self, BufRead, Write};
 
 use serde_json::{Map, Value, json};
 
-use super::one_line;
-use crate::call::schema;
+use super::schema;
+use crate::output::one_line;
 use mcp_span::lenient::lenient;
 use mcp_span::limits;
 use mcp_span::message::Members;
@@ -15,7 +15,7 @@ use mcp_span::untrusted::Untrusted;
 /// Asks all of it, and gives the result of `elicitation/create`, whose `params` are these. The end
 /// of the input cancels.
 pub(super) fn ask(params: &str, input: &mut impl BufRead, output: &mut impl Write) -> Value {
-    let answer = Desk { input, output }.ask(&lenient(params), &names(params));
+    let answer = Form { input, output }.ask(&lenient(params), &names(params));
     match answer {
         Ok(Answer::Accept(content)) => json!({"action": "accept", "content": content}),
         Ok(Answer::Agree) => json!({"action": "accept"}),
@@ -32,7 +32,7 @@ enum Answer {
     Cancel,
 }
 
-struct Desk<'a, I, O> {
+struct Form<'a, I, O> {
     input: &'a mut I,
     output: &'a mut O,
 }
@@ -40,7 +40,7 @@ struct Desk<'a, I, O> {
 /// What was typed; `None` for nothing.
 type Typed = io::Result<Option<String>>;
 
-impl<I: BufRead, O: Write> Desk<'_, I, O> {
+impl<I: BufRead, O: Write> Form<'_, I, O> {
     fn ask(&mut self, params: &Value, names: &[String]) -> io::Result<Answer> {
         let message = Untrusted(params["message"].as_str().unwrap_or_default()).block();
         writeln!(self.output, "The server asks: {message}")?;

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
+use crate::output::Status;
 use crate::report;
-use crate::visit::Status;
 use mcp_span::client::{Client, Notifications, Progress};
 
 /// One line: a bar where the end is known, else how much is done.

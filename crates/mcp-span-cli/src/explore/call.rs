@@ -8,28 +8,22 @@ use std::process::ExitCode;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::Failure;
-use super::look;
-use super::report::{self, Usage};
-use super::visit::{self, Guest, Outcome, Trouble};
-use super::visit_args::Call;
+use super::args::Call;
+use super::arguments::{self, Typed};
+use super::content::{self, Contents};
+use super::files::{self, Files};
+use super::session::{self, Context, Outcome};
+use super::trouble::CommandError;
+use super::{lists, progress, schema, tools};
+use crate::Failure;
+use crate::report::{self, Usage};
 use mcp_span::client::{self, Progress};
 use mcp_span::lenient::lenient;
 use mcp_span::message::Members;
 
-pub(super) mod arguments;
-pub(super) mod content;
-pub(super) mod files;
-mod progress;
-pub(super) mod schema;
-
-use arguments::Typed;
-use content::Contents;
-use files::Files;
-
 /// Calls a tool.
-pub(super) fn run(typed: &Call) -> Result<ExitCode, Failure> {
-    let Some((tool, words)) = typed.visit.words.split_first() else {
+pub(crate) fn run(typed: &Call) -> Result<ExitCode, Failure> {
+    let Some((tool, words)) = typed.target.words.split_first() else {
         return Err(Usage::new("which tool? mcp-span call <URL> TOOL [key=value…]").into());
     };
     // Before the server is bothered, and while stdin may be waited for.
@@ -37,45 +31,45 @@ pub(super) fn run(typed: &Call) -> Result<ExitCode, Failure> {
     if let Some(folder) = &typed.out {
         files::prepare(folder)?;
     }
-    let order = Order {
+    let call = ToolCall {
         tool: tool.clone(),
         arguments,
         is_checked: !typed.no_check,
         folder: typed.out.clone(),
     };
-    visit::run(&typed.visit, |guest| order.carry(guest))
+    session::run(&typed.target, |context| call.run(context))
 }
 
 /// What is wanted of the server.
-struct Order {
+struct ToolCall {
     tool: String,
     arguments: Typed,
     is_checked: bool,
     folder: Option<PathBuf>,
 }
 
-impl Order {
-    async fn carry(self, guest: Guest) -> Outcome {
-        let schema = self.schema(&guest).await?;
+impl ToolCall {
+    async fn run(self, context: Context) -> Outcome {
+        let schema = self.schema(&context).await?;
         let arguments = self.checked(&schema)?;
-        let result = self.call(&guest, &arguments).await?;
-        self.show(&guest, &result)
+        let result = self.call(&context, &arguments).await?;
+        self.show(&context, &result)
     }
 
     /// The schema of the tool's arguments; `null` where nobody knows it.
-    async fn schema(&self, guest: &Guest) -> Result<Value, Trouble> {
+    async fn schema(&self, context: &Context) -> Result<Value, CommandError> {
         if !self.is_checked && matches!(self.arguments, Typed::Json(_)) {
             return Ok(Value::Null);
         }
-        let tools = match guest.client.list_raw::<client::Tool>().await {
+        let tools = match context.client.list_raw::<client::Tool>().await {
             // A server that does not list its tools may have them all the same.
-            Err(failure) if look::is_unknown(&failure) => return Ok(Value::Null),
+            Err(failure) if lists::is_unknown(&failure) => return Ok(Value::Null),
             // Nothing but the types of pairs depends on it.
             Err(_) if !self.is_checked => return Ok(Value::Null),
             listed => listed?,
         };
-        look::remember_tools(guest, &tools);
-        match look::find_tool(&tools, &self.tool, &guest.hidden_tools) {
+        tools::remember(context, &tools);
+        match tools::find(&tools, &self.tool, &context.hidden_tools) {
             Ok(tool) => {
                 let tool = Members::of(tool.get()).unwrap_or_default();
                 Ok(tool.get("inputSchema").map(lenient).unwrap_or_default())
@@ -86,13 +80,13 @@ impl Order {
     }
 
     /// The arguments as JSON, if they fit.
-    fn checked(&self, schema: &Value) -> Result<String, Trouble> {
+    fn checked(&self, schema: &Value) -> Result<String, CommandError> {
         let tool = &self.tool;
         let hint = format!(
             "'mcp-span tools <URL> {tool}' shows what it takes; --no-check sends it all the same"
         );
         let json = self.arguments.to_json(schema);
-        let json = json.map_err(|why| Trouble::usage(why).hint(hint.clone()))?;
+        let json = json.map_err(|why| CommandError::usage(why).hint(hint.clone()))?;
         if !self.is_checked {
             return Ok(json);
         }
@@ -103,51 +97,55 @@ impl Order {
             return Ok(json);
         }
         let faults = faults.concat();
-        Err(Trouble::usage(format!("the arguments do not fit the tool '{tool}':{faults}"))
+        Err(CommandError::usage(format!("the arguments do not fit the tool '{tool}':{faults}"))
             .hint(hint))
     }
 
-    async fn call(&self, guest: &Guest, arguments: &str) -> Result<Box<RawValue>, Trouble> {
+    async fn call(
+        &self,
+        context: &Context,
+        arguments: &str,
+    ) -> Result<Box<RawValue>, CommandError> {
         let name = Value::from(&*self.tool);
         let params = format!(r#"{{"name":{name},"arguments":{arguments}}}"#);
         let params = RawValue::from_string(params).map_err(io::Error::from)?;
-        let logs = match guest.is_verbose {
-            true => Some(progress::listen(&guest.client).await),
+        let logs = match context.is_verbose {
+            true => Some(progress::listen(&context.client).await),
             false => None,
         };
         let telling = async {
             match logs {
-                Some(logs) => progress::tell(logs, guest.status.clone()).await,
+                Some(logs) => progress::tell(logs, context.status.clone()).await,
                 None => std::future::pending().await,
             }
         };
-        guest.status.set(&format!("calling {}", self.tool));
+        context.status.set(&format!("calling {}", self.tool));
         let on_progress = |heard: Progress| {
             let line = progress::line(&heard);
-            if guest.is_verbose {
-                guest.status.clear();
+            if context.is_verbose {
+                context.status.clear();
                 report::warning(&line);
             }
-            guest.status.set(&line);
+            context.status.set(&line);
         };
-        let calling = guest.client.request_raw("tools/call", &params).on_progress(on_progress);
+        let calling = context.client.request_raw("tools/call", &params).on_progress(on_progress);
         tokio::select! {
-            result = calling.raw() => result.map_err(Trouble::of_call),
+            result = calling.raw() => result.map_err(CommandError::of_call),
             () = telling => Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
         }
     }
 
-    fn show(&self, guest: &Guest, result: &RawValue) -> Outcome {
+    fn show(&self, context: &Context, result: &RawValue) -> Outcome {
         let members = Members::of(result.get()).unwrap_or_default();
         let is_error = members.get("isError") == Some("true");
         let code = if is_error { ExitCode::FAILURE } else { ExitCode::SUCCESS };
-        if guest.is_json {
-            guest.print_json(result.get())?;
+        if context.is_json {
+            context.print_json(result.get())?;
             return Ok(code);
         }
         let files = Files::new(self.folder.as_deref(), &self.tool);
-        let contents = Contents::new(&guest.page, files);
-        guest.print_with(|out| show(&contents, result.get(), out))?;
+        let contents = Contents::new(&context.page, files);
+        context.print_with(|out| show(&contents, result.get(), out))?;
         let written = contents.end();
         if is_error {
             report::warning(&format!("the tool '{}' says that it failed", self.tool));

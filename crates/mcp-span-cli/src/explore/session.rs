@@ -1,4 +1,4 @@
-//! A visit at a server: connect, do one thing, leave; what `tools`, `call` and their like share.
+//! One session with a server: connect, run one command, disconnect.
 
 use std::io::Write;
 use std::pin::Pin;
@@ -7,9 +7,14 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use super::tool_names::ToolNames;
-use super::visit_args::Visit;
-use super::{Failure, logging, oauth, on_runtime, settings, tls};
+use super::args::Target;
+use super::login;
+use super::server_requests::{self, Capabilities};
+use super::trouble::CommandError;
+use crate::output::{Page, Status};
+use crate::report;
+use crate::tool_names::ToolNames;
+use crate::{Failure, logging, oauth, on_runtime, settings, tls};
 use mcp_span::bridge::HiddenTools;
 use mcp_span::client::{self, Client, Options, Spec};
 use mcp_span::limits::Timeouts;
@@ -17,25 +22,11 @@ use mcp_span::secret::{Scrubber, Secret};
 use mcp_span::untrusted::Untrusted;
 use mcp_span::{limits, os};
 
-mod asked;
-mod form;
-mod json_text;
-mod login;
-mod page;
-mod status;
-mod trouble;
-
-use asked::Offer;
-pub(super) use json_text::pretty;
-pub(super) use page::{Page, count, one_line, wrap};
-pub(super) use status::Status;
-pub(super) use trouble::Trouble;
-
-/// How a visit went: its exit code, or why there is nothing to show for it.
-pub(super) type Outcome = Result<ExitCode, Trouble>;
+/// The exit code of a command, or why there is nothing to show.
+pub(super) type Outcome = Result<ExitCode, CommandError>;
 
 /// What a command has at hand while it is there.
-pub(super) struct Guest {
+pub(super) struct Context {
     pub(super) client: Client,
     /// What was typed behind the target.
     pub(super) words: Vec<String>,
@@ -51,20 +42,20 @@ pub(super) struct Guest {
     pub(super) status: Status,
 }
 
-impl Guest {
+impl Context {
     /// Prints what the command was for.
-    pub(super) fn print(&self, text: &str) -> Result<(), Trouble> {
+    pub(super) fn print(&self, text: &str) -> Result<(), CommandError> {
         self.status.clear();
-        Ok(super::report::print(text)?)
+        Ok(report::print(text)?)
     }
 
     /// The same with what is never in memory as a whole.
     pub(super) fn print_with(
         &self,
         write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), CommandError> {
         self.status.clear();
-        Ok(super::report::print_with(write)?)
+        Ok(report::print_with(write)?)
     }
 
     /// The same with a line for a program. What a terminal would act on is escaped, so that the
@@ -77,20 +68,20 @@ impl Guest {
 
 /// What a command does at a server. Behind a pointer, or the way there and back would be compiled
 /// for each command anew.
-type Work = Box<dyn FnOnce(Guest) -> Pin<Box<dyn Future<Output = Outcome> + Send>> + Send>;
+type Work = Box<dyn FnOnce(Context) -> Pin<Box<dyn Future<Output = Outcome> + Send>> + Send>;
 
 /// Goes to the server that was typed, does `work` there, and leaves.
-pub(super) fn run<F>(
-    typed: &Visit,
-    work: impl FnOnce(Guest) -> F + Send + 'static,
+pub(crate) fn run<F>(
+    typed: &Target,
+    work: impl FnOnce(Context) -> F + Send + 'static,
 ) -> Result<ExitCode, Failure>
 where
     F: Future<Output = Outcome> + Send + 'static,
 {
-    visit(typed, Box::new(|guest| Box::pin(work(guest))))
+    run_boxed(typed, Box::new(|context| Box::pin(work(context))))
 }
 
-fn visit(typed: &Visit, work: Work) -> Result<ExitCode, Failure> {
+fn run_boxed(typed: &Target, work: Work) -> Result<ExitCode, Failure> {
     let mut spec = settings::spec(&typed.connect)?;
     let scrubber = settings::scrubber(&spec).clone();
     hide(&spec);
@@ -104,7 +95,8 @@ fn visit(typed: &Visit, work: Work) -> Result<ExitCode, Failure> {
     }
     oauth::warn(&typed.connect);
     let status = Status::new("connecting");
-    let Offer { capabilities, handler } = asked::offer(&status, typed.roots);
+    let Capabilities { capabilities, handler } =
+        server_requests::capabilities(&status, typed.roots);
     let options = Options {
         capabilities,
         handler: Some(handler),
@@ -118,10 +110,10 @@ fn visit(typed: &Visit, work: Work) -> Result<ExitCode, Failure> {
     on_runtime(async move {
         let shown = status.clone();
         let spinning = tokio::spawn(shown.clone().spin());
-        let stay = Stay { logins, is_json, status, scrubber };
+        let session = Session { logins, is_json, status, scrubber };
         let work = |client, status| {
             let page = Page::of_stdout();
-            let guest = Guest {
+            let context = Context {
                 client,
                 words,
                 is_json,
@@ -131,9 +123,9 @@ fn visit(typed: &Visit, work: Work) -> Result<ExitCode, Failure> {
                 page,
                 status,
             };
-            work(guest)
+            work(context)
         };
-        let code = stay.go(spec, options, work).await;
+        let code = session.run(spec, options, work).await;
         spinning.abort();
         shown.clear();
         Ok(code)
@@ -141,7 +133,7 @@ fn visit(typed: &Visit, work: Work) -> Result<ExitCode, Failure> {
 }
 
 /// Where the names of the tools are kept of the server that was typed.
-fn tool_names(typed: &Visit) -> Option<ToolNames> {
+fn tool_names(typed: &Target) -> Option<ToolNames> {
     let folder = oauth::folder(Some(&typed.connect.oauth), |name| std::env::var(name).ok())?;
     Some(ToolNames::new(&folder, typed.connect.url.as_deref()?))
 }
@@ -161,16 +153,16 @@ fn hide(spec: &Spec) {
     }
 }
 
-/// One visit, from the door to the door.
-struct Stay {
+/// A connection from its start to its end.
+struct Session {
     logins: login::Logins,
     is_json: bool,
     status: Status,
     scrubber: Scrubber,
 }
 
-impl Stay {
-    async fn go<F>(
+impl Session {
+    async fn run<F>(
         self,
         spec: Spec,
         options: Options,
@@ -196,7 +188,7 @@ impl Stay {
             Ok(client) => client,
             Err(failure) => {
                 at_rest(OURS).await;
-                return Trouble::from(failure).tell(is_json, &status, &scrubber);
+                return CommandError::from(failure).tell(is_json, &status, &scrubber);
             }
         };
         status.set("waiting for the server");
@@ -232,7 +224,7 @@ const OURS: usize = 2;
 
 /// Waits until the tasks of a connection that came to nothing have ended, all but `ours`: a process
 /// that was started for it must not stay behind.
-pub(super) async fn at_rest(ours: usize) {
+pub(crate) async fn at_rest(ours: usize) {
     const LOOK: Duration = Duration::from_millis(5);
     let until = Instant::now() + limits::CLIENT_CLOSES;
     let tasks = tokio::runtime::Handle::current().metrics();

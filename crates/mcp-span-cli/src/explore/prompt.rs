@@ -6,58 +6,59 @@ use std::process::ExitCode;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::Failure;
-use super::call::arguments::{Typed, load};
-use super::call::content::{Contents, entries};
-use super::call::files::Files;
-use super::call::schema;
-use super::look;
-use super::report::{self, Usage};
-use super::visit::{self, Guest, Outcome, Page, Trouble, one_line};
-use super::visit_args::Visit;
+use super::args::Target;
+use super::arguments::{Typed, load};
+use super::content::{Contents, entries};
+use super::files::Files;
+use super::session::{self, Context, Outcome};
+use super::trouble::CommandError;
+use super::{lists, prompts, schema};
+use crate::Failure;
+use crate::output::{Page, one_line};
+use crate::report::{self, Usage};
 use mcp_span::client;
 use mcp_span::lenient::lenient;
 use mcp_span::message::Members;
 
 /// Gets it.
-pub(super) fn run(typed: &Visit) -> Result<ExitCode, Failure> {
+pub(crate) fn run(typed: &Target) -> Result<ExitCode, Failure> {
     let Some((name, words)) = typed.words.split_first() else {
         return Err(Usage::new("which prompt? mcp-span prompt <URL> NAME [key=value…]").into());
     };
     let (name, arguments) = (name.clone(), Typed::read(words, load).map_err(Usage::new)?);
-    visit::run(typed, move |guest| get(guest, name, arguments))
+    session::run(typed, move |context| get(context, name, arguments))
 }
 
-async fn get(guest: Guest, name: String, arguments: Typed) -> Outcome {
-    let prompts = match guest.client.list_raw::<client::Prompt>().await {
-        Err(failure) if look::is_unknown(&failure) => None,
+async fn get(context: Context, name: String, arguments: Typed) -> Outcome {
+    let listed = match context.client.list_raw::<client::Prompt>().await {
+        Err(failure) if lists::is_unknown(&failure) => None,
         listed => Some(listed?),
     };
-    let schema = match &prompts {
-        Some(prompts) => schema_of(look::find_prompt(prompts, &name)?),
+    let schema = match &listed {
+        Some(listed) => schema_of(prompts::find(listed, &name)?),
         None => Value::Null,
     };
     let arguments = checked(&arguments, &schema, &name)?;
     let params = format!(r#"{{"name":{},"arguments":{arguments}}}"#, Value::from(&*name));
     let params = RawValue::from_string(params).map_err(io::Error::from)?;
-    guest.status.set(&format!("getting {name}"));
-    let result = guest.client.request_raw("prompts/get", &params).raw().await?;
-    if guest.is_json {
-        return guest.print_json(result.get());
+    context.status.set(&format!("getting {name}"));
+    let result = context.client.request_raw("prompts/get", &params).raw().await?;
+    if context.is_json {
+        return context.print_json(result.get());
     }
-    let contents = Contents::new(&guest.page, Files::new(None, &name));
+    let contents = Contents::new(&context.page, Files::new(None, &name));
     let Some(messages) = entries(result.get(), "messages") else {
-        guest.status.clear();
+        context.status.clear();
         report::warning("the server's answer has no messages; this is what it sent");
-        guest.print_with(|out| contents.json(result.get(), out))?;
+        context.print_with(|out| contents.json(result.get(), out))?;
         return Ok(ExitCode::FAILURE);
     };
-    guest.print_with(|out| {
+    context.print_with(|out| {
         for (number, message) in messages.iter().enumerate() {
             if number > 0 {
                 writeln!(out)?;
             }
-            show(message.get(), &contents, &guest.page, out)?;
+            show(message.get(), &contents, &context.page, out)?;
         }
         Ok(())
     })?;
@@ -92,8 +93,8 @@ fn schema_of(prompt: &RawValue) -> Value {
     json!({"properties": properties, "required": required, "additionalProperties": false})
 }
 
-fn checked(arguments: &Typed, schema: &Value, name: &str) -> Result<String, Trouble> {
-    let json = arguments.to_json(schema).map_err(Trouble::usage)?;
+fn checked(arguments: &Typed, schema: &Value, name: &str) -> Result<String, CommandError> {
+    let json = arguments.to_json(schema).map_err(CommandError::usage)?;
     let value = lenient(&json);
     let faults: Vec<String> =
         schema::check(schema, &value).iter().map(|fault| format!("\n  {fault}")).collect();
@@ -102,5 +103,6 @@ fn checked(arguments: &Typed, schema: &Value, name: &str) -> Result<String, Trou
     }
     let faults = faults.concat();
     let hint = format!("'mcp-span prompts <URL> {name}' shows what it takes");
-    Err(Trouble::usage(format!("the arguments do not fit the prompt '{name}':{faults}")).hint(hint))
+    Err(CommandError::usage(format!("the arguments do not fit the prompt '{name}':{faults}"))
+        .hint(hint))
 }

@@ -8,8 +8,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::files::{self, Files};
+use crate::output::{Page, one_line, pretty};
 use crate::report;
-use crate::visit::{Page, one_line, pretty};
 use mcp_span::lenient::lenient;
 use mcp_span::message::Members;
 

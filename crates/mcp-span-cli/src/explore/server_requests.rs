@@ -1,4 +1,4 @@
-//! What a server asks during a visit: a person at the terminal answers, or it is not offered.
+//! Requests of the server: a person at the terminal answers, or the capability is not offered.
 
 use std::io::{BufReader, IsTerminal};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,19 +7,20 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use url::Url;
 
-use super::{Status, form};
+use super::form;
+use crate::output::Status;
 use mcp_span::client::{Answering, Asked, Handler, Refusal};
 use mcp_span::limits;
 
 /// What the server may ask of us, and who answers it.
-pub(super) struct Offer {
+pub(super) struct Capabilities {
     pub(super) capabilities: Value,
     pub(super) handler: Arc<dyn Handler>,
 }
 
 /// What this process can do for a server: the same with every command, since servers show their
 /// tools by it.
-pub(super) fn offer(status: &Status, with_roots: bool) -> Offer {
+pub(super) fn capabilities(status: &Status, with_roots: bool) -> Capabilities {
     let has_person = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
     let mut capabilities = json!({});
     if has_person {
@@ -29,8 +30,8 @@ pub(super) fn offer(status: &Status, with_roots: bool) -> Offer {
     if roots.is_some() {
         capabilities["roots"] = json!({});
     }
-    let desk = has_person.then(|| Desk::new(status.clone()));
-    Offer { capabilities, handler: Arc::new(Clerk { desk, roots }) }
+    let prompt = has_person.then(|| Prompt::new(status.clone()));
+    Capabilities { capabilities, handler: Arc::new(ServerRequests { prompt, roots }) }
 }
 
 /// The working directory, as the protocol names it.
@@ -42,18 +43,18 @@ fn roots() -> Option<Value> {
 }
 
 /// Answers the server.
-struct Clerk {
-    desk: Option<Desk>,
+struct ServerRequests {
+    prompt: Option<Prompt>,
     roots: Option<Value>,
 }
 
-impl Handler for Clerk {
+impl Handler for ServerRequests {
     fn answer(&self, asked: Asked) -> Answering {
         let Asked { method, message, .. } = asked;
-        match (&*method, &self.desk, &self.roots) {
-            ("elicitation/create", Some(desk), _) => {
+        match (&*method, &self.prompt, &self.roots) {
+            ("elicitation/create", Some(prompt), _) => {
                 let members = message.members();
-                let answer = desk.put(members.get("params").unwrap_or("null").to_owned());
+                let answer = prompt.put(members.get("params").unwrap_or("null").to_owned());
                 Box::pin(async move {
                     // Where nobody can be asked, nobody has said anything.
                     Ok(answer.await.unwrap_or_else(|| json!({"action": "cancel"})))
@@ -73,13 +74,13 @@ type Question = (String, oneshot::Sender<Value>);
 
 /// The terminal: one question at a time, on a thread of its own, since a terminal can only be
 /// waited for by blocking. It ends with the program.
-struct Desk {
+struct Prompt {
     status: Status,
     /// The thread has the other end; there is none before the first question.
     questions: Mutex<Option<mpsc::Sender<Question>>>,
 }
 
-impl Desk {
+impl Prompt {
     fn new(status: Status) -> Self {
         Self { status, questions: Mutex::new(None) }
     }
