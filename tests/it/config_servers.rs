@@ -146,7 +146,7 @@ async fn a_word_that_is_no_name_is_answered_with_the_names() {
     let folder = Folder::ours(r#"{"mcpServers": {"notion": {"command": "c"}, "docs": {}}}"#);
     let said = refused(&["noton"], &[folder.env()]).await;
     assert!(said.contains("'noton' is not a URL"), "{said}");
-    assert!(said.contains("config.json are notion, docs; is it 'notion'?"), "{said}");
+    assert!(said.contains("config.json are notion, docs; did you mean 'notion'?"), "{said}");
     let said = refused(&["notion"], &[]).await;
     assert!(said.contains("no configuration file with names of servers was found"), "{said}");
 }
@@ -273,7 +273,7 @@ async fn a_name_can_be_installed_and_is_spelled_out_where_it_is_a_command() {
         assert!(shown.contains(args) && shown.contains(&format!("\"{name}\": {{")), "{shown}");
     }
     let said = refused(&["install", "cursor", "dosc", "--print"], &env).await;
-    assert!(said.contains("is it 'docs'?"), "{said}");
+    assert!(said.contains("did you mean 'docs'?"), "{said}");
 }
 
 #[tokio::test]

@@ -55,6 +55,38 @@ async fn help_of_every_command() {
 }
 
 #[tokio::test]
+async fn errors() {
+    let server = Server::start(shop).await;
+    let url = &*server.url;
+    let lines: [(&str, &[&str]); 14] = [
+        ("no-such-command", &["tols", url]),
+        ("no-such-flag", &["tools", url, "--heeder", "x"]),
+        ("no-such-flag-at-all", &["tools", url, "--xyzzy"]),
+        ("no-such-value", &["tools", url, "--transport", "carrier-pigeon"]),
+        ("no-value", &["call", "--timeout"]),
+        ("command-behind-url", &[url, "tools"]),
+        ("one-word-too-many", &["tools", url, "order", "fail"]),
+        ("no-url", &["connect"]),
+        ("no-tool", &["call", url]),
+        ("no-such-tool", &["call", url, "ordr"]),
+        ("wrong-arguments", &["call", url, "order", "count=x", "sise=s"]),
+        ("tool-failed", &["call", url, "fail"]),
+        ("refused", &["raw", url, "refuse"]),
+        ("json", &["tools", url, "ordr", "--json"]),
+    ];
+    for (name, line) in lines {
+        let output = run(line, &page("80", false), "").await;
+        snapshot::assert(&format!("error-{name}"), &snapshot::whole(&output));
+    }
+    for (name, line) in
+        [("no-such-tool", ["call", url, "ordr"]), ("no-such-flag", ["call", url, "--tran"])]
+    {
+        let output = run(&line, &page("80", true), "").await;
+        snapshot::assert(&format!("error-{name}-colour"), &snapshot::whole(&output));
+    }
+}
+
+#[tokio::test]
 async fn lists_of_a_server() {
     let server = Server::start(shop).await;
     for command in ["tools", "resources", "prompts"] {

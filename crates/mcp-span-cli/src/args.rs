@@ -18,6 +18,7 @@ use super::help;
 use super::link::Link;
 use super::logging::Log;
 use super::oauth::OAuth;
+use super::output::flags::with_flags;
 use super::proxy::Proxy;
 use super::target::is_url;
 use super::tls::Tls;
@@ -40,12 +41,12 @@ pub(super) fn command(args: &[OsString]) -> clap::Command {
     if args.len() < 2 || args.iter().skip(1).any(is_special) {
         return whole();
     }
-    Connect::augment_args(clap::Command::new("mcp-span"))
+    with_flags(Connect::augment_args(clap::Command::new("mcp-span")))
 }
 
 /// The parser with all subcommands, each as it is described where it is done.
 pub(super) fn whole() -> clap::Command {
-    explore::args::described(Cli::command())
+    explore::args::described(with_flags(Cli::command()))
 }
 
 /// Help or the version, if that was asked for. A configuration file or a variable that is wrong does

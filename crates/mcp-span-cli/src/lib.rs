@@ -10,6 +10,7 @@ use std::process::ExitCode;
 mod account;
 mod account_list;
 mod args;
+mod bad_arguments;
 mod browser;
 mod candidates;
 mod check;
@@ -72,6 +73,8 @@ use compat::Translated;
 use config_file::ConfigFile;
 use mcp_span::secret::Scrubber;
 use mcp_span::{client, runtime};
+// The name that most commands have for it.
+use report::CommandError as Failure;
 use report::Usage;
 use settings::Settings;
 use target::Line;
@@ -80,15 +83,10 @@ use tokio::sync::oneshot;
 /// Runs the program and gives its exit code: 0 normal, 1 unexpected, 2 usage or configuration.
 #[must_use]
 pub fn main() -> ExitCode {
-    let typed: Vec<OsString> = std::env::args_os().collect();
+    let typed = output::flags::typed(std::env::args_os().collect());
     let is_json = typed.iter().take_while(|word| *word != "--").any(|word| word == "--json");
-    match start(typed.clone()) {
-        Ok(code) => code,
-        Err(Failure::Arguments(error)) => report::bad_arguments(&error, &typed, is_json),
-        Err(Failure::NothingTyped) => report::short_help(),
-        Err(Failure::Usage(usage)) => report::usage(&usage, is_json),
-        Err(Failure::Unexpected(error)) => report::unexpected(&error),
-    }
+    let done = start(typed.clone());
+    done.unwrap_or_else(|error| error.report(is_json, &typed, &Scrubber::default()))
 }
 
 fn config_file(args: &[OsString], command: &clap::Command) -> Result<ConfigFile, Usage> {
@@ -150,6 +148,7 @@ fn parse_and_run(
     ignored: &[String],
 ) -> Result<ExitCode, Failure> {
     let (mut parsed, file) = line.parse(command)?;
+    output::flags::apply(&parsed.matches);
     if let Some(Command::Login(login)) = &mut parsed.cli.command {
         login.connect.oauth.is_pasted = login.paste;
         login.connect.oauth.is_attended = true;
@@ -160,36 +159,6 @@ fn parse_and_run(
         account_list::find_file(logout)?;
     }
     run(&parsed, line, &file, ignored)
-}
-
-/// Why a command could not do its work.
-enum Failure {
-    /// What was typed is not what the program takes.
-    Arguments(clap::Error),
-    /// Nothing was typed, and no server is named elsewhere.
-    NothingTyped,
-    /// The user can mend it.
-    Usage(Usage),
-    /// Nobody expected it.
-    Unexpected(std::io::Error),
-}
-
-impl From<clap::Error> for Failure {
-    fn from(error: clap::Error) -> Self {
-        Self::Arguments(error)
-    }
-}
-
-impl From<Usage> for Failure {
-    fn from(usage: Usage) -> Self {
-        Self::Usage(usage)
-    }
-}
-
-impl From<std::io::Error> for Failure {
-    fn from(error: std::io::Error) -> Self {
-        Self::Unexpected(error)
-    }
 }
 
 fn run(
@@ -241,16 +210,9 @@ fn run(
 
 fn connect_to(typed: &args::Connect, ignored: &[String]) -> Result<ExitCode, Failure> {
     let spec = settings::spec(typed)?;
-    logging::start(&typed.log, settings::scrubber(&spec))?;
-    if let client::Server::Http(http) = &spec.server
-        && typed.tls.insecure
-        && http.url.scheme() == "https"
-    {
-        tls::warn();
-    }
-    oauth::warn(typed);
+    start_logging(typed, &spec)?;
     if std::io::stdin().is_terminal() {
-        report::warning(
+        report::note(
             "waiting for an MCP client on stdin; to look at the server: mcp-span tools <URL>",
         );
     }
@@ -258,6 +220,19 @@ fn connect_to(typed: &args::Connect, ignored: &[String]) -> Result<ExitCode, Fai
         tracing::debug!(arguments = ignored.join(" "), "accepted without any effect");
     }
     on_runtime(connect::run(spec))
+}
+
+/// Starts the log of a connection, with what it should begin with.
+fn start_logging(typed: &args::Connect, spec: &client::Spec) -> Result<(), Usage> {
+    logging::start(&typed.log, settings::scrubber(spec))?;
+    if let client::Server::Http(http) = &spec.server
+        && typed.tls.insecure
+        && http.url.scheme() == "https"
+    {
+        tls::warn();
+    }
+    oauth::warn(typed);
+    Ok(())
 }
 
 /// Logs in, in one of three ways.

@@ -14,6 +14,14 @@ pub(crate) fn nearest<'a>(typed: &str, known: impl Iterator<Item = &'a str>) -> 
         .map(|(name, _)| name)
 }
 
+/// The same as a question, for a hint.
+pub(crate) fn did_you_mean<'a>(
+    typed: &str,
+    known: impl Iterator<Item = &'a str>,
+) -> Option<String> {
+    nearest(typed, known).map(|name| format!("did you mean '{name}'?"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,8 +7,9 @@ use ::http::{HeaderMap, HeaderValue};
 use percent_encoding::percent_decode_str;
 use url::Url;
 
+use super::bad_arguments::nearest_command;
 use super::link::{Link, ProtocolName};
-use super::report::{Usage, nearest_command};
+use super::report::Usage;
 use super::{args, credentials, environment, headers, hub, login_process, oauth, proxy, tls};
 use mcp_span::auth::oauth::OAuth;
 use mcp_span::auth::{self, Credentials, Source};
@@ -99,8 +100,8 @@ fn as_pairs(headers: &HeaderMap) -> Vec<(String, String)> {
 /// has a name is told with its place in the file.
 pub(super) fn spec(typed: &args::Connect) -> Result<Spec, Usage> {
     let Some(entry) = &typed.server else { return unplaced_spec(typed) };
-    unplaced_spec(typed).map_err(|Usage(why)| {
-        Usage::new(format!("{}: server '{}': {why}", entry.place, entry.name))
+    unplaced_spec(typed).map_err(|Usage(why, hint)| {
+        Usage(format!("{}: server '{}': {why}", entry.place, entry.name), hint)
     })
 }
 
@@ -251,13 +252,13 @@ pub(super) fn link(typed: &Link, url: Url) -> Result<Settings, Usage> {
 
 /// The URL, checked; if it is none, it may have been meant as a name.
 pub(super) fn typed_url(typed: &args::Connect, address: Option<&str>) -> Result<Url, Usage> {
-    url(address, typed.allow_http).map_err(|Usage(why)| match &typed.no_name {
+    url(address, typed.allow_http).map_err(|Usage(why, hint)| match &typed.no_name {
         Some(no) => {
             let command = address.and_then(nearest_command);
-            let meant = command.map(|command| format!("; is it the command '{command}'?"));
-            Usage(format!("{why}. It is not a name either: {no}{}", meant.unwrap_or_default()))
+            let meant = command.map(|command| format!("did you mean the command '{command}'?"));
+            Usage(format!("{why}. It is not a name either: {no}"), meant.or(hint))
         }
-        None => Usage(why),
+        None => Usage(why, hint),
     })
 }
 

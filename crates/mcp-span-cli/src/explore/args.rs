@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command};
+use url::Url;
 
 use crate::args::{Connect, LOCAL_HUB, source};
 
@@ -31,8 +32,8 @@ pub(crate) struct Call {
     #[arg(long)]
     pub(crate) no_check: bool,
 
-    /// The folder for images, sounds and other files [default: the working directory]
-    #[arg(long, value_name = "DIR")]
+    /// Save images, sounds and other files in this file or folder
+    #[arg(long, value_name = "FILE|DIR/")]
     pub(crate) out: Option<PathBuf>,
 
     #[command(flatten)]
@@ -41,8 +42,8 @@ pub(crate) struct Call {
 
 #[derive(Args)]
 pub(crate) struct Read {
-    /// The folder for what is no text; '-' writes it to stdout [default: the working directory]
-    #[arg(long, value_name = "DIR")]
+    /// Save the resource in this file, or what is not text in this folder; '-' is stdout
+    #[arg(long, value_name = "FILE|DIR/")]
     pub(crate) out: Option<PathBuf>,
 
     #[command(flatten)]
@@ -103,15 +104,13 @@ impl Target {
 /// Whether `value` says where a hub is. A host with a port does, without a scheme, too: what is
 /// wrong with it is said elsewhere.
 fn names_hub(value: &str) -> bool {
-    let has_scheme = |scheme: &str| {
-        value.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme))
-    };
+    let has_scheme = Url::parse(value).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
     let has_port = value.split_once(':').is_some_and(|(host, rest)| {
         let port = rest.split('/').next().unwrap_or_default();
         let is_number = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
         is_number && !host.is_empty() && !host.contains('=')
     });
-    value == LOCAL_HUB || has_scheme("http://") || has_scheme("https://") || has_port
+    value == LOCAL_HUB || has_scheme || has_port
 }
 
 /// The words behind the target of each command, and what they mean.

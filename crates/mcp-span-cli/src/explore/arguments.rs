@@ -6,11 +6,14 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::schema;
+use super::session::Context;
+use crate::report::Usage;
+use mcp_span::lenient::lenient;
 use mcp_span::limits;
 
 /// What was typed behind the name of a tool; files and stdin are read.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Typed {
+pub(super) enum Typed {
     /// A JSON object.
     Json(String),
     Pairs(Vec<Pair>),
@@ -18,7 +21,7 @@ pub(crate) enum Typed {
 
 /// `key=value` or `key:=json`.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Pair {
+pub(super) struct Pair {
     key: String,
     value: String,
     /// The value is sent as it is.
@@ -27,20 +30,39 @@ pub(crate) struct Pair {
 
 impl Typed {
     /// Reads the words; `load` gives the text of a file.
-    pub(crate) fn read(
+    pub(super) fn read(
         words: &[String],
         load: impl Fn(&str) -> io::Result<String>,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, Usage> {
         if let [word] = words
             && (word == "-" || word.starts_with('@') || word.trim_start().starts_with('{'))
         {
-            return Ok(Self::Json(json_object(&json_text(word, load)?)?));
+            let text = json_text(word, load)?;
+            return Ok(Self::Json(json_object(&text)?));
         }
         words.iter().map(|word| Pair::read(word, &load)).collect::<Result<_, _>>().map(Self::Pairs)
     }
 
+    /// The same if it fits the schema of `what`.
+    pub(super) fn checked(
+        &self,
+        schema: &Value,
+        what: &str,
+        hint: String,
+        context: &Context,
+    ) -> Result<String, Usage> {
+        let json = self.to_json(schema).map_err(|usage| usage.hint(hint.clone()))?;
+        let found = schema::check(schema, &lenient(&json));
+        found.unknown.iter().for_each(|name| context.warn(&format!("unknown argument {name}")));
+        if found.faults.is_empty() {
+            return Ok(json);
+        }
+        let faults: String = found.faults.iter().map(|fault| format!("\n  {fault}")).collect();
+        Err(Usage::new(format!("the arguments do not fit {what}:{faults}")).hint(hint))
+    }
+
     /// The JSON object to send, with values of the types that the schema names.
-    pub(crate) fn to_json(&self, schema: &Value) -> Result<String, String> {
+    pub(super) fn to_json(&self, schema: &Value) -> Result<String, Usage> {
         let pairs = match self {
             Self::Json(json) => return Ok(json.clone()),
             Self::Pairs(pairs) => pairs,
@@ -54,20 +76,20 @@ impl Typed {
 }
 
 /// What `-`, `@FILE` or the text itself stands for.
-pub(crate) fn json_text(
+pub(super) fn json_text(
     word: &str,
     load: impl Fn(&str) -> io::Result<String>,
-) -> Result<String, String> {
+) -> Result<String, Usage> {
     let (text, from) = match word.strip_prefix('@') {
         Some(file) => (load(file), file),
         None if word == "-" => (load(word), "stdin"),
         None => return Ok(word.to_owned()),
     };
-    text.map_err(|error| format!("{from} cannot be read: {error}"))
+    text.map_err(|error| Usage::new(format!("cannot read {from}: {error}")))
 }
 
 /// The text of a file; `-` is stdin.
-pub(crate) fn load(name: &str) -> io::Result<String> {
+pub(super) fn load(name: &str) -> io::Result<String> {
     if name != "-" {
         return std::fs::read_to_string(name);
     }
@@ -76,33 +98,33 @@ pub(crate) fn load(name: &str) -> io::Result<String> {
     Ok(text)
 }
 
-fn json_object(text: &str) -> Result<String, String> {
+fn json_object(text: &str) -> Result<String, Usage> {
     let json: &RawValue = serde_json::from_str(text)
         .map_err(|error| format!("the arguments are not JSON: {error}"))?;
-    if !json.get().starts_with('{') {
-        return Err("the arguments must be a JSON object: {\"name\": value}".to_owned());
+    match json.get().starts_with('{') {
+        true => Ok(json.get().to_owned()),
+        false => Err(Usage::new("the arguments must be a JSON object: {\"name\": value}")),
     }
-    Ok(json.get().to_owned())
 }
 
 impl Pair {
-    fn read(word: &str, load: impl Fn(&str) -> io::Result<String>) -> Result<Self, String> {
+    fn read(word: &str, load: impl Fn(&str) -> io::Result<String>) -> Result<Self, Usage> {
         let (key, value) = word.split_once('=').ok_or_else(|| {
-            format!("'{word}' is no argument: write key=value, key:=json, or one JSON object")
+            format!("'{word}' is not an argument: write key=value, key:=JSON or one JSON object")
         })?;
         let (key, is_json) = key.strip_suffix(':').map_or((key, false), |key| (key, true));
         if key.split('.').count() > limits::ARGUMENT_DEPTH {
             let most = limits::ARGUMENT_DEPTH;
-            return Err(format!("an argument has more than {most} parts between its points"));
+            return Err(format!("an argument has more than {most} parts between its dots").into());
         }
         if key.is_empty() {
-            return Err(format!("'{word}' has no key before its '='"));
+            return Err(format!("'{word}' has no key before its '='").into());
         }
         let value = match value.strip_prefix('@') {
             Some(file) => load(file).map_err(|error| {
                 let text = Value::from(value);
                 format!(
-                    "{key}: {file} cannot be read: {error}; if it is no file but the text, write \
+                    "{key}: cannot read {file}: {error}; if it is the text itself, write \
                      {key}:='{text}'"
                 )
             })?,
@@ -141,46 +163,43 @@ impl Pair {
     }
 
     fn twice(&self) -> String {
-        format!("{} is given twice, and is no list", self.key)
+        format!("{} is given twice, but is not a list", self.key)
     }
 
     fn node(&self, schema: &Value, root: &Value) -> Result<Node, String> {
         if self.is_json {
             let json: &RawValue = serde_json::from_str(&self.value)
-                .map_err(|error| format!("{}: this is not JSON: {error}", self.key))?;
+                .map_err(|error| format!("{}: not JSON: {error}", self.key))?;
             return Ok(Node::Value(json.get().to_owned()));
         }
-        let sorts = schema::sorts(schema, root);
-        let is_list = sorts.contains(&"array") && !sorts.contains(&"string");
+        let types = schema::types(schema, root);
+        let is_list = types.contains(&"array") && !types.contains(&"string");
         if is_list && !self.value.trim_start().starts_with('[') {
             let items = &schema::resolved(schema, root)["items"];
-            return Ok(Node::List(vec![self.converted(items, root)?]));
+            return Ok(Node::List(vec![self.converted(&schema::types(items, root))?]));
         }
-        self.converted(schema, root).map(Node::Value)
+        self.converted(&types).map(Node::Value)
     }
 
-    /// The value as JSON of a type that fits.
-    fn converted(&self, schema: &Value, root: &Value) -> Result<String, String> {
-        let sorts = schema::sorts(schema, root);
-        let text = || Value::from(self.value.as_str()).to_string();
+    /// The value as JSON of one of these types.
+    fn converted(&self, types: &[&str]) -> Result<String, String> {
         let json = serde_json::from_str::<&RawValue>(&self.value).ok().map(RawValue::get);
         let json = json.filter(|json| !json.starts_with('"'));
         let fits = |json: &str| {
             let value: Value = serde_json::from_str(json).unwrap_or_default();
-            let sort = schema::sort_of(&value);
-            sorts.is_empty()
-                || sorts.contains(&sort)
-                || (value.is_number() && sorts.iter().any(|s| matches!(*s, "number" | "integer")))
+            schema::is_of(&value, types) || (value.is_number() && types.contains(&"integer"))
         };
         let is_text_only =
-            !sorts.is_empty() && sorts.iter().all(|s| matches!(*s, "string" | "null"));
+            !types.is_empty() && types.iter().all(|name| matches!(*name, "string" | "null"));
         match json {
             Some(json) if !is_text_only && fits(json) => Ok(json.to_owned()),
-            _ if sorts.is_empty() || sorts.contains(&"string") => Ok(text()),
+            _ if types.is_empty() || types.contains(&"string") => {
+                Ok(Value::from(self.value.as_str()).to_string())
+            }
             _ => {
                 let (key, value) = (&self.key, &self.value);
-                let hint = if sorts.contains(&"boolean") { " (write true or false)" } else { "" };
-                Err(format!("{key}: '{value}' is not of the type {}{hint}", sorts.join(" or ")))
+                let hint = if types.contains(&"boolean") { " (write true or false)" } else { "" };
+                Err(format!("{key}: expected {}, got '{value}'{hint}", types.join(" or ")))
             }
         }
     }
@@ -230,7 +249,7 @@ mod tests {
 
     use super::*;
 
-    fn json(words: &[&str], schema: &Value) -> Result<String, String> {
+    fn json(words: &[&str], schema: &Value) -> Result<String, Usage> {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         let load = |name: &str| match name {
             "f.txt" => Ok("two\nlines".to_owned()),
@@ -283,10 +302,10 @@ mod tests {
     fn what_cannot_be_read_is_named() {
         let schema = json!({"properties": {"i": {"type": "integer"}, "b": {"type": "boolean"}}});
         let wrong = |words: &[&str], part: &str| {
-            let error = json(words, &schema).unwrap_err();
+            let error = json(words, &schema).unwrap_err().0;
             assert!(error.contains(part), "{words:?}: {error}");
         };
-        wrong(&["i=five"], "i: 'five' is not of the type integer");
+        wrong(&["i=five"], "i: expected integer, got 'five'");
         wrong(&["b=yes"], "write true or false");
         wrong(&["i=1", "i=2"], "given twice");
         wrong(&["i=1", "i.x=2"], "given twice");
@@ -294,8 +313,8 @@ mod tests {
         wrong(&["=1"], "no key");
         wrong(&["i:=x"], "not JSON");
         wrong(&["{\"a\":}"], "not JSON");
-        wrong(&["@none.json"], "none.json cannot be read");
-        wrong(&["i=@none"], "none cannot be read");
+        wrong(&["@none.json"], "cannot read none.json");
+        wrong(&["i=@none"], "cannot read none");
         wrong(&["i=@none"], "write i:='\"@none\"'");
         wrong(&["{} {}"], "not JSON");
         wrong(&[&format!("{}a=1", "a.".repeat(60_000))], "more than 100 parts");

@@ -1,8 +1,7 @@
-//! `mcp-span call`: a tool of a server's, with its arguments checked, its progress shown, and its
+//! `mcp-span call`: calls a tool, with its arguments checked, its progress shown, and the server's
 //! questions asked.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde_json::Value;
@@ -11,31 +10,26 @@ use serde_json::value::RawValue;
 use super::args::Call;
 use super::arguments::{self, Typed};
 use super::content::{self, Contents};
-use super::files::{self, Files};
+use super::files::Out;
 use super::session::{self, Context, Outcome};
-use super::trouble::CommandError;
-use super::{lists, progress, schema, tools};
-use crate::Failure;
-use crate::report::{self, Usage};
+use super::{items, progress, tools};
+use crate::report::{self, CommandError, Usage};
 use mcp_span::client::{self, Progress};
 use mcp_span::lenient::lenient;
 use mcp_span::message::Members;
 
 /// Calls a tool.
-pub(crate) fn run(typed: &Call) -> Result<ExitCode, Failure> {
+pub(crate) fn run(typed: &Call) -> Result<ExitCode, CommandError> {
     let Some((tool, words)) = typed.target.words.split_first() else {
-        return Err(Usage::new("which tool? mcp-span call <URL> TOOL [key=value…]").into());
+        let usage = "mcp-span call <URL> TOOL [key=value…]";
+        return Err(Usage::new("the name of a tool is missing").hint(usage).into());
     };
-    // Before the server is bothered, and while stdin may be waited for.
-    let arguments = Typed::read(words, arguments::load).map_err(Usage::new)?;
-    if let Some(folder) = &typed.out {
-        files::prepare(folder)?;
-    }
     let call = ToolCall {
         tool: tool.clone(),
-        arguments,
+        // Before the server is bothered, and while stdin may be waited for.
+        arguments: Typed::read(words, arguments::load)?,
         is_checked: !typed.no_check,
-        folder: typed.out.clone(),
+        out: Out::resolve(typed.out.as_deref(), "use --out FILE or DIR to save it")?,
     };
     session::run(&typed.target, |context| call.run(context))
 }
@@ -45,15 +39,25 @@ struct ToolCall {
     tool: String,
     arguments: Typed,
     is_checked: bool,
-    folder: Option<PathBuf>,
+    out: Out,
 }
 
 impl ToolCall {
     async fn run(self, context: Context) -> Outcome {
         let schema = self.schema(&context).await?;
-        let arguments = self.checked(&schema)?;
+        let arguments = match self.is_checked {
+            true => {
+                let tool = &self.tool;
+                let hint = format!(
+                    "'mcp-span tools <URL> {tool}' shows what it takes; --no-check sends it all \
+                     the same"
+                );
+                self.arguments.checked(&schema, &format!("the tool '{tool}'"), hint, &context)?
+            }
+            false => self.arguments.to_json(&schema)?,
+        };
         let result = self.call(&context, &arguments).await?;
-        self.show(&context, &result)
+        self.show(context, &result)
     }
 
     /// The schema of the tool's arguments; `null` where nobody knows it.
@@ -63,7 +67,7 @@ impl ToolCall {
         }
         let tools = match context.client.list_raw::<client::Tool>().await {
             // A server that does not list its tools may have them all the same.
-            Err(failure) if lists::is_unknown(&failure) => return Ok(Value::Null),
+            Err(failure) if items::is_unknown(&failure) => return Ok(Value::Null),
             // Nothing but the types of pairs depends on it.
             Err(_) if !self.is_checked => return Ok(Value::Null),
             listed => listed?,
@@ -75,30 +79,8 @@ impl ToolCall {
                 Ok(tool.get("inputSchema").map(lenient).unwrap_or_default())
             }
             Err(_) if !self.is_checked => Ok(Value::Null),
-            Err(trouble) => Err(trouble),
+            Err(usage) => Err(usage.into()),
         }
-    }
-
-    /// The arguments as JSON, if they fit.
-    fn checked(&self, schema: &Value) -> Result<String, CommandError> {
-        let tool = &self.tool;
-        let hint = format!(
-            "'mcp-span tools <URL> {tool}' shows what it takes; --no-check sends it all the same"
-        );
-        let json = self.arguments.to_json(schema);
-        let json = json.map_err(|why| CommandError::usage(why).hint(hint.clone()))?;
-        if !self.is_checked {
-            return Ok(json);
-        }
-        let value = lenient(&json);
-        let faults: Vec<String> =
-            schema::check(schema, &value).iter().map(|fault| format!("\n  {fault}")).collect();
-        if faults.is_empty() {
-            return Ok(json);
-        }
-        let faults = faults.concat();
-        Err(CommandError::usage(format!("the arguments do not fit the tool '{tool}':{faults}"))
-            .hint(hint))
     }
 
     async fn call(
@@ -113,29 +95,23 @@ impl ToolCall {
             true => Some(progress::listen(&context.client).await),
             false => None,
         };
-        let telling = async {
-            match logs {
-                Some(logs) => progress::tell(logs, context.status.clone()).await,
-                None => std::future::pending().await,
-            }
-        };
         context.status.set(&format!("calling {}", self.tool));
         let on_progress = |heard: Progress| {
             let line = progress::line(&heard);
             if context.is_verbose {
                 context.status.clear();
-                report::warning(&line);
+                report::note(&line);
             }
             context.status.set(&line);
         };
         let calling = context.client.request_raw("tools/call", &params).on_progress(on_progress);
         tokio::select! {
             result = calling.raw() => result.map_err(CommandError::of_call),
-            () = telling => Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
+            never = progress::print_logs(logs, &context.status) => match never {},
         }
     }
 
-    fn show(&self, context: &Context, result: &RawValue) -> Outcome {
+    fn show(self, context: Context, result: &RawValue) -> Outcome {
         let members = Members::of(result.get()).unwrap_or_default();
         let is_error = members.get("isError") == Some("true");
         let code = if is_error { ExitCode::FAILURE } else { ExitCode::SUCCESS };
@@ -143,15 +119,14 @@ impl ToolCall {
             context.print_json(result.get())?;
             return Ok(code);
         }
-        let files = Files::new(self.folder.as_deref(), &self.tool);
-        let contents = Contents::new(&context.page, files);
+        let contents = Contents::new(&context.page, self.out, &self.tool);
         context.print_with(|out| show(&contents, result.get(), out))?;
-        let written = contents.end();
+        let saved = contents.end();
         if is_error {
-            report::warning(&format!("the tool '{}' says that it failed", self.tool));
+            report::error(&format!("the tool '{}' reported a failure", self.tool));
             return Ok(code);
         }
-        Ok(written)
+        Ok(saved)
     }
 }
 

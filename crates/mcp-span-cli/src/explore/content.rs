@@ -7,14 +7,14 @@ use std::process::ExitCode;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::files::{self, Files};
-use crate::output::{Page, one_line, pretty};
+use super::files::{Files, Out, unpacked};
+use crate::output::{Page, one_line, pretty, size};
 use crate::report;
 use mcp_span::lenient::lenient;
 use mcp_span::message::Members;
 
 /// Shows contents one after the other.
-pub(crate) struct Contents<'a> {
+pub(super) struct Contents<'a> {
     page: &'a Page,
     files: Files,
     /// What could not be written; the rest is shown all the same.
@@ -22,24 +22,28 @@ pub(crate) struct Contents<'a> {
 }
 
 /// The list that `member` of a result is, each entry as the server wrote it.
-pub(crate) fn entries(result: &str, member: &str) -> Option<Vec<Box<RawValue>>> {
+pub(super) fn entries(result: &str, member: &str) -> Option<Vec<Box<RawValue>>> {
     serde_json::from_str(Members::of(result)?.get(member)?).ok()
 }
 
 impl<'a> Contents<'a> {
-    pub(crate) fn new(page: &'a Page, files: Files) -> Self {
-        Self { page, files, faults: RefCell::default() }
+    /// `name` is what files are named after, unless `out` says it.
+    pub(super) fn new(page: &'a Page, out: Out, name: &str) -> Self {
+        Self { page, files: Files::new(out, name), faults: RefCell::default() }
     }
 
     /// Names what could not be written, after all else was shown.
-    pub(crate) fn end(self) -> ExitCode {
+    pub(super) fn end(self) -> ExitCode {
         let faults = self.faults.into_inner();
-        faults.iter().for_each(|fault| report::warning(fault));
+        faults.iter().for_each(|fault| report::error(fault));
+        if let Some(path) = self.files.unused().filter(|_| faults.is_empty()) {
+            report::warning(&format!("{} was not written: all is text", path.display()));
+        }
         if faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     }
 
     /// One block of a result or a message.
-    pub(crate) fn block(&self, json: &str, out: &mut dyn Write) -> io::Result<()> {
+    pub(super) fn block(&self, json: &str, out: &mut dyn Write) -> io::Result<()> {
         let block = Members::of(json).unwrap_or_default();
         let text = |name: &str| text(&block, name);
         let sort = text("type").unwrap_or_default();
@@ -59,7 +63,7 @@ impl<'a> Contents<'a> {
     }
 
     /// A resource: its text, or the file that its bytes have become.
-    pub(crate) fn resource(&self, json: &str, out: &mut dyn Write) -> io::Result<()> {
+    pub(super) fn resource(&self, json: &str, out: &mut dyn Write) -> io::Result<()> {
         let resource = Members::of(json).unwrap_or_default();
         let text = |name: &str| text(&resource, name);
         match (text("text"), text("blob")) {
@@ -70,7 +74,7 @@ impl<'a> Contents<'a> {
     }
 
     /// What nobody knows, as it was written.
-    pub(crate) fn json(&self, json: &str, out: &mut dyn Write) -> io::Result<()> {
+    pub(super) fn json(&self, json: &str, out: &mut dyn Write) -> io::Result<()> {
         pretty(json, out)?;
         out.write_all(b"\n")
     }
@@ -83,22 +87,23 @@ impl<'a> Contents<'a> {
     }
 
     fn packed(&self, base64: &str, media: &str, out: &mut dyn Write) -> io::Result<()> {
-        let what = match one_line(media) {
-            media if media.is_empty() => "data".to_owned(),
-            media => media,
-        };
-        let Some(bytes) = files::unpacked(base64) else {
-            return writeln!(out, "({what} that is not base64)");
-        };
-        let size = files::size(bytes.len() as u64);
-        match self.files.save(media, &bytes) {
-            Ok(path) => {
-                let about = self.page.faint(&format!("({what}, {size})"));
-                writeln!(out, "{} {about}", path.display())
+        match unpacked(base64) {
+            Some(bytes) => self.save(&bytes, media, out),
+            None => writeln!(out, "({} that is not base64)", in_words(media)),
+        }
+    }
+
+    /// Bytes as a file, or a word about them.
+    pub(super) fn save(&self, bytes: &[u8], media: &str, out: &mut dyn Write) -> io::Result<()> {
+        let about = format!("{}, {}", in_words(media), size(bytes.len() as u64));
+        match self.files.save(media, bytes) {
+            Ok(Ok(path)) => {
+                writeln!(out, "{} {}", path.display(), self.page.faint(&format!("({about})")))
             }
+            Ok(Err(advice)) => writeln!(out, "[{about}; {advice}]"),
             Err(error) => {
                 self.faults.borrow_mut().push(error.to_string());
-                writeln!(out, "({what}, {size}, that could not be written)")
+                writeln!(out, "({about}, that could not be written)")
             }
         }
     }
@@ -114,9 +119,25 @@ impl<'a> Contents<'a> {
     }
 }
 
+fn in_words(media: &str) -> String {
+    Some(one_line(media)).filter(|media| !media.is_empty()).unwrap_or_else(|| "data".to_owned())
+}
+
+/// What a resource holds, byte for byte; where it has neither text nor bytes, its JSON.
+pub(super) fn bytes(resource: &RawValue) -> io::Result<Vec<u8>> {
+    let members = Members::of(resource.get()).unwrap_or_default();
+    match (text(&members, "text"), text(&members, "blob")) {
+        (Some(text), _) => Ok(text.into_bytes()),
+        (None, Some(blob)) => {
+            unpacked(&blob).ok_or_else(|| io::Error::other("the resource is not base64"))
+        }
+        (None, None) => Ok(format!("{}\n", resource.get()).into_bytes()),
+    }
+}
+
 /// A member that is a text, as far as it can be read. Anything else is not looked at: a tree of it
 /// would take many times its size.
-pub(crate) fn text(members: &Members<'_>, name: &str) -> Option<String> {
+pub(super) fn text(members: &Members<'_>, name: &str) -> Option<String> {
     match lenient(members.get(name).filter(|json| json.starts_with('"'))?) {
         Value::String(text) => Some(text),
         _ => None,
@@ -133,17 +154,21 @@ mod tests {
     fn every_sort_of_content_is_shown() {
         let page = Page { width: 80, has_colour: false, is_terminal: true };
         let folder = tempfile::tempdir().unwrap();
-        let contents = Contents::new(&page, Files::new(Some(folder.path()), "t"));
-        let shown = |block: Value| {
+        let to_folder = Contents::new(&page, Out::Folder(folder.path().to_owned()), "t");
+        let to_nowhere = Contents::new(&page, Out::Nowhere("use --out"), "t");
+        let shown_by = |contents: &Contents<'_>, block: Value| {
             let mut out = Vec::new();
             contents.block(&block.to_string(), &mut out).unwrap();
             String::from_utf8(out).unwrap()
         };
+        let shown = |block| shown_by(&to_folder, block);
         assert_eq!(shown(json!({"type": "text", "text": "a\u{1b}[2Jb"})), "a[2Jb\n");
         assert_eq!(
             shown(json!({"type": "image", "data": "aGk=", "mimeType": "image/png"})),
             format!("{} (image/png, 2 bytes)\n", folder.path().join("t-1.png").display())
         );
+        let image = json!({"type": "image", "data": "aGk=", "mimeType": "image/png"});
+        assert_eq!(shown_by(&to_nowhere, image), "[image/png, 2 bytes; use --out]\n");
         let broken = json!({"type": "audio", "data": "*", "mimeType": "audio/wav"});
         assert_eq!(shown(broken), "(audio/wav that is not base64)\n");
         let resource = json!({"type": "resource", "resource": {"uri": "a://b", "text": "t\n"}});

@@ -1,6 +1,7 @@
-//! What is no text goes to files: named by what it is, never over one that is there.
+//! What is no text goes to files, if somebody has asked for files.
 
-use std::fs::OpenOptions;
+use std::cell::Cell;
+use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
@@ -11,16 +12,58 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use crate::report::Usage;
 use mcp_span::limits;
 
-/// A folder, and what files in it are called.
+/// Where files go.
 #[derive(Debug)]
-pub(crate) struct Files {
-    folder: PathBuf,
+pub(super) enum Out {
+    /// Nobody has asked for any; what to do about that.
+    Nowhere(&'static str),
+    Folder(PathBuf),
+    /// The first one goes there, the others beside it.
+    File(PathBuf),
+}
+
+impl Out {
+    /// What `--out` stands for. Makes the folder, and finds out whether files can be written there:
+    /// before a server does work whose result would be lost.
+    pub(super) fn resolve(path: Option<&Path>, advice: &'static str) -> Result<Self, Usage> {
+        let Some(path) = path else { return Ok(Self::Nowhere(advice)) };
+        let wrong = |error: io::Error| {
+            Usage::new(format!("--out {}: cannot write there: {error}", path.display()))
+        };
+        if path.is_dir() || path.to_string_lossy().ends_with(['/', std::path::MAIN_SEPARATOR]) {
+            fs::create_dir_all(path).and_then(|()| probe(path)).map_err(wrong)?;
+            return Ok(Self::Folder(path.to_owned()));
+        }
+        match fs::metadata(path) {
+            Ok(known) if known.is_file() => OpenOptions::new().write(true).open(path).map(drop),
+            Ok(_) => Err(io::Error::other("it is not a regular file")),
+            Err(_) => probe(path.parent().unwrap_or(Path::new(""))),
+        }
+        .map_err(wrong)?;
+        Ok(Self::File(path.to_owned()))
+    }
+}
+
+/// Whether files can be made in a folder.
+fn probe(folder: &Path) -> io::Result<()> {
+    let probe = folder.join(format!(".mcp-span-{}", std::process::id()));
+    let made = OpenOptions::new().write(true).create_new(true).open(&probe);
+    let _ = fs::remove_file(&probe);
+    made.map(drop)
+}
+
+/// Writes files, and knows what they are called.
+#[derive(Debug)]
+pub(super) struct Files {
+    out: Out,
+    /// What the names in a folder begin with.
     stem: String,
+    saved: Cell<usize>,
 }
 
 impl Files {
-    /// Below `folder`, with names that begin like `name`.
-    pub(crate) fn new(folder: Option<&Path>, name: &str) -> Self {
+    /// Files with names that begin like `name`.
+    pub(super) fn new(out: Out, name: &str) -> Self {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
         let plain = |c: char| if is_plain(c) { c } else { '-' };
         let stem: String = name.chars().take(limits::COLUMN).map(plain).collect();
@@ -28,41 +71,55 @@ impl Files {
             "" => "file".to_owned(),
             stem => stem.to_owned(),
         };
-        Self { folder: folder.unwrap_or(Path::new("")).to_owned(), stem }
+        Self { out, stem, saved: Cell::new(0) }
     }
 
-    /// Writes a file with the next free number, and gives its path.
-    pub(crate) fn save(&self, media: &str, bytes: &[u8]) -> io::Result<PathBuf> {
-        let extension = extension(media);
-        for number in 1..limits::FILE_NUMBERS {
-            let path = self.folder.join(format!("{}-{number}.{extension}", self.stem));
-            // Whoever else writes there at the same time has another number.
-            match OpenOptions::new().write(true).create_new(true).open(&path) {
-                Ok(mut file) => {
-                    file.write_all(bytes)?;
-                    return Ok(path);
-                }
-                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-                Err(error) => {
-                    let what = format!("{} cannot be written: {error}", path.display());
-                    return Err(io::Error::new(error.kind(), what));
-                }
+    /// Writes a file and gives its path, or what to do to have one.
+    pub(super) fn save(
+        &self,
+        media: &str,
+        bytes: &[u8],
+    ) -> io::Result<Result<PathBuf, &'static str>> {
+        let is_first = self.saved.replace(self.saved.get() + 1) == 0;
+        let path = match &self.out {
+            Out::Nowhere(advice) => return Ok(Err(advice)),
+            Out::Folder(folder) => numbered(&folder.join(&self.stem), 1, media, bytes)?,
+            Out::File(path) if is_first => {
+                fs::write(path, bytes).map_err(|error| unwritable(path, &error))?;
+                path.clone()
             }
+            Out::File(path) => numbered(&path.with_extension(""), 2, media, bytes)?,
+        };
+        Ok(Ok(path))
+    }
+
+    /// The file that was asked for, but for which there was nothing.
+    pub(super) fn unused(&self) -> Option<&Path> {
+        match &self.out {
+            Out::File(path) if self.saved.get() == 0 => Some(path),
+            _ => None,
         }
-        Err(io::Error::new(ErrorKind::AlreadyExists, "there are too many files of this name"))
     }
 }
 
-/// Makes the folder, and finds out whether files can be written there: before a server does work
-/// whose result would be lost.
-pub(crate) fn prepare(folder: &Path) -> Result<(), Usage> {
-    let probe = folder.join(format!(".mcp-span-{}", std::process::id()));
-    let written = std::fs::create_dir_all(folder)
-        .and_then(|()| OpenOptions::new().write(true).create_new(true).open(&probe));
-    let _ = std::fs::remove_file(&probe);
-    let wrong =
-        |error| format!("--out {}: nothing can be written there: {error}", folder.display());
-    written.map(drop).map_err(|error| Usage::new(wrong(error)))
+/// Writes a file with the next free number, never over one that is there.
+fn numbered(stem: &Path, from: usize, media: &str, bytes: &[u8]) -> io::Result<PathBuf> {
+    for number in from..limits::FILE_NUMBERS {
+        let mut path = stem.as_os_str().to_owned();
+        path.push(format!("-{number}.{}", extension(media)));
+        let path = PathBuf::from(path);
+        // Whoever else writes there at the same time has another number.
+        match OpenOptions::new().write(true).create_new(true).open(&path) {
+            Ok(mut file) => return file.write_all(bytes).map(|()| path),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(unwritable(&path, &error)),
+        }
+    }
+    Err(io::Error::new(ErrorKind::AlreadyExists, "there are too many files of this name"))
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("cannot write {}: {error}", path.display()))
 }
 
 /// The bytes that a server has packed into text; blanks and missing padding do no harm.
@@ -73,92 +130,51 @@ pub(crate) fn unpacked(base64: &str) -> Option<Vec<u8>> {
     GeneralPurpose::new(&STANDARD, lenient).decode(text).ok()
 }
 
-/// A size for people.
-pub(crate) fn size(bytes: u64) -> String {
-    const KIB: u64 = 1024;
-    let scaled = |unit: u64, name: &str| {
-        let tenths = bytes.saturating_mul(10) / unit;
-        format!("{}.{} {name}", tenths / 10, tenths % 10)
-    };
-    match bytes {
-        1 => "1 byte".to_owned(),
-        0..KIB => format!("{bytes} bytes"),
-        KIB..0x10_0000 => scaled(KIB, "KiB"),
-        _ => scaled(KIB * KIB, "MiB"),
-    }
-}
+/// The endings that are called like the second part of the media type. A server chooses the type, so
+/// nothing is in here that a system runs, installs or follows when somebody opens it.
+const ENDINGS: [&str; 33] = [
+    "7z", "aac", "apng", "avif", "bmp", "css", "csv", "flac", "gif", "gzip", "heic", "html",
+    "jpeg", "json", "jsonl", "m4a", "mp3", "mp4", "mpeg", "ogg", "opus", "pdf", "png", "tar",
+    "tiff", "toml", "wav", "webm", "webp", "xml", "xz", "yaml", "zip",
+];
 
-/// The endings that files get, by their media type. A server chooses the type, so nothing is in here
-/// that a system runs, installs or follows when somebody opens it.
-const ENDINGS: [(&str, &str); 58] = [
-    ("application/gzip", "gz"),
-    ("application/json", "json"),
-    ("application/jsonl", "jsonl"),
-    ("application/pdf", "pdf"),
-    ("application/toml", "toml"),
+/// Those that are not, behind what both parts of the type begin with.
+const OTHER_ENDINGS: [(&str, &str); 19] = [
+    ("application/bzip2", "bz2"),
+    ("application/ndjson", "jsonl"),
     ("application/vnd.oasis.opendocument.presentation", "odp"),
     ("application/vnd.oasis.opendocument.spreadsheet", "ods"),
     ("application/vnd.oasis.opendocument.text", "odt"),
     ("application/vnd.openxmlformats-officedocument.presentationml.presentation", "pptx"),
     ("application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", "xlsx"),
     ("application/vnd.openxmlformats-officedocument.wordprocessingml.document", "docx"),
-    ("application/x-7z-compressed", "7z"),
-    ("application/x-bzip2", "bz2"),
-    ("application/x-gzip", "gz"),
-    ("application/x-ndjson", "jsonl"),
-    ("application/x-tar", "tar"),
-    ("application/x-xz", "xz"),
-    ("application/xml", "xml"),
-    ("application/yaml", "yaml"),
-    ("application/zip", "zip"),
     ("application/zstd", "zst"),
-    ("audio/aac", "aac"),
-    ("audio/flac", "flac"),
-    ("audio/mp3", "mp3"),
     ("audio/mp4", "m4a"),
     ("audio/mpeg", "mp3"),
-    ("audio/ogg", "ogg"),
-    ("audio/opus", "opus"),
     ("audio/vnd.wave", "wav"),
-    ("audio/wav", "wav"),
     ("audio/wave", "wav"),
     ("audio/webm", "weba"),
-    ("audio/x-m4a", "m4a"),
-    ("audio/x-wav", "wav"),
-    ("image/apng", "apng"),
-    ("image/avif", "avif"),
-    ("image/bmp", "bmp"),
-    ("image/gif", "gif"),
-    ("image/heic", "heic"),
-    ("image/jpeg", "jpg"),
-    ("image/jpg", "jpg"),
-    ("image/png", "png"),
+    ("image/icon", "ico"),
     ("image/svg+xml", "svg"),
-    ("image/tiff", "tiff"),
     ("image/vnd.microsoft.icon", "ico"),
-    ("image/webp", "webp"),
-    ("image/x-icon", "ico"),
-    ("text/css", "css"),
-    ("text/csv", "csv"),
-    ("text/html", "html"),
     ("text/markdown", "md"),
-    ("text/tab-separated-values", "tsv"),
-    ("text/xml", "xml"),
-    ("text/yaml", "yaml"),
-    ("video/mp4", "mp4"),
-    ("video/mpeg", "mpeg"),
     ("video/quicktime", "mov"),
-    ("video/webm", "webm"),
 ];
 
-/// How files of a media type are called.
+/// What the name of a file of this media type ends with.
 fn extension(media: &str) -> &'static str {
     let media = media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    let known = ENDINGS.iter().find(|(name, _)| *name == media);
-    match known {
-        Some((_, ending)) => ending,
-        None if media.ends_with("+json") => "json",
-        None if media.starts_with("text/") => "txt",
+    let media = media.replace("/x-", "/");
+    let known = OTHER_ENDINGS.iter().find(|(name, _)| *name == media);
+    let (kind, name) = media.split_once('/').unwrap_or_default();
+    let is_kind = matches!(kind, "application" | "audio" | "image" | "text" | "video");
+    let same = ENDINGS.into_iter().find(|ending| is_kind && *ending == name);
+    match known.map(|(_, ending)| *ending).or(same) {
+        Some("gzip") => "gz",
+        Some("jpeg") => "jpg",
+        Some(ending) => ending,
+        None if name.ends_with("+json") => "json",
+        None if kind == "text" => "txt",
         None => "bin",
     }
 }
@@ -167,18 +183,58 @@ fn extension(media: &str) -> &'static str {
 mod tests {
     use super::*;
 
+    fn saved(files: &Files, media: &str, bytes: &[u8]) -> io::Result<PathBuf> {
+        files.save(media, bytes).map(Result::unwrap)
+    }
+
     #[test]
-    fn a_file_that_is_there_is_never_written_over() {
+    fn a_file_that_is_in_the_folder_is_never_written_over() {
         let folder = tempfile::tempdir().unwrap();
-        let files = Files::new(Some(folder.path()), "../get image!");
-        let first = files.save("image/png", b"one").unwrap();
-        let second = files.save("image/png; x=y", b"two").unwrap();
+        let files = Files::new(Out::Folder(folder.path().to_owned()), "../get image!");
+        let first = saved(&files, "image/png", b"one").unwrap();
+        let second = saved(&files, "image/png; x=y", b"two").unwrap();
         assert_eq!(first, folder.path().join("get-image-1.png"));
         assert_eq!(second, folder.path().join("get-image-2.png"));
-        assert_eq!(std::fs::read(first).unwrap(), b"one");
-        assert_eq!(std::fs::read(second).unwrap(), b"two");
-        let nowhere = Files::new(Some(&folder.path().join("none")), "x");
-        assert!(nowhere.save("a/b", b"").unwrap_err().to_string().contains("x-1.bin"));
+        assert_eq!(fs::read(first).unwrap(), b"one");
+        assert_eq!(fs::read(second).unwrap(), b"two");
+        let nowhere = Files::new(Out::Folder(folder.path().join("none")), "x");
+        assert!(saved(&nowhere, "a/b", b"").unwrap_err().to_string().contains("x-1.bin"));
+    }
+
+    #[test]
+    fn a_file_that_was_asked_for_is_replaced_and_others_stand_beside_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.b.png");
+        fs::write(&path, "old and longer").unwrap();
+        let files = Files::new(Out::resolve(Some(&path), "").unwrap(), "x");
+        assert_eq!(files.unused(), Some(&*path));
+        assert_eq!(saved(&files, "image/png", b"one").unwrap(), path);
+        assert_eq!(files.unused(), None);
+        let second = saved(&files, "text/csv", b"two").unwrap();
+        assert_eq!(second, folder.path().join("a.b-2.csv"));
+        assert_eq!(
+            (fs::read(path).unwrap(), fs::read(second).unwrap()),
+            (b"one".into(), b"two".into())
+        );
+        let nowhere = Files::new(Out::resolve(None, "advice").unwrap(), "x");
+        assert_eq!(nowhere.save("a/b", b"").unwrap(), Err("advice"));
+    }
+
+    #[test]
+    fn what_cannot_be_a_file_is_refused_before_anything_is_asked() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| Out::resolve(Some(&folder.path().join(name)), "");
+        assert!(matches!(at(""), Ok(Out::Folder(_))));
+        assert!(matches!(at("new/"), Ok(Out::Folder(_))) && folder.path().join("new").is_dir());
+        assert!(matches!(at("new"), Ok(Out::Folder(_))));
+        assert!(
+            matches!(at("out.bin"), Ok(Out::File(_))) && !folder.path().join("out.bin").exists()
+        );
+        assert!(at("none/out.bin").unwrap_err().0.contains("cannot write there"));
+        if cfg!(unix) {
+            let why = Out::resolve(Some(Path::new("/dev/null")), "").unwrap_err().0;
+            assert!(why.contains("not a regular file"), "{why}");
+        }
     }
 
     #[test]
@@ -186,6 +242,11 @@ mod tests {
         for (media, expected) in [
             ("image/png", "png"),
             ("IMAGE/JPEG", "jpg"),
+            ("image/x-icon", "ico"),
+            ("audio/x-wav", "wav"),
+            ("application/x-gzip", "gz"),
+            ("audio/mpeg", "mp3"),
+            ("model/png", "bin"),
             ("application/pdf", "pdf"),
             ("image/../../x", "bin"),
             ("application/vnd.oasis.opendocument.text", "odt"),
@@ -196,10 +257,6 @@ mod tests {
         ] {
             assert_eq!(extension(media), expected, "{media}");
         }
-        assert_eq!(size(1), "1 byte");
-        assert_eq!(size(900), "900 bytes");
-        assert_eq!(size(1536), "1.5 KiB");
-        assert_eq!(size(3 * 1024 * 1024), "3.0 MiB");
     }
 
     #[test]
@@ -211,7 +268,8 @@ mod tests {
             "wsf", "xhtml",
         ];
         for ending in dangerous {
-            assert!(ENDINGS.iter().all(|(_, known)| *known != ending), "{ending}");
+            assert!(!ENDINGS.contains(&ending), "{ending}");
+            assert!(OTHER_ENDINGS.iter().all(|(_, known)| *known != ending), "{ending}");
             for kind in ["application", "image", "audio", "video", "text", "model", ""] {
                 for media in [format!("{kind}/{ending}"), format!("{kind}/x-{ending}")] {
                     let given = extension(&media);
@@ -219,7 +277,7 @@ mod tests {
                 }
             }
         }
-        assert!(ENDINGS.is_sorted(), "a list that can be looked through");
+        assert!(ENDINGS.is_sorted() && OTHER_ENDINGS.is_sorted(), "easy to look through");
     }
 
     #[test]

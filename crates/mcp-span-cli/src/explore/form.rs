@@ -16,20 +16,11 @@ use mcp_span::untrusted::Untrusted;
 /// of the input cancels.
 pub(super) fn ask(params: &str, input: &mut impl BufRead, output: &mut impl Write) -> Value {
     let answer = Form { input, output }.ask(&lenient(params), &names(params));
-    match answer {
-        Ok(Answer::Accept(content)) => json!({"action": "accept", "content": content}),
-        Ok(Answer::Agree) => json!({"action": "accept"}),
-        Ok(Answer::Decline) => json!({"action": "decline"}),
-        Ok(Answer::Cancel) | Err(_) => json!({"action": "cancel"}),
-    }
+    answer.unwrap_or_else(|_| action("cancel"))
 }
 
-enum Answer {
-    Accept(Map<String, Value>),
-    /// There was nothing to fill in.
-    Agree,
-    Decline,
-    Cancel,
+fn action(name: &str) -> Value {
+    json!({"action": name})
 }
 
 struct Form<'a, I, O> {
@@ -37,19 +28,20 @@ struct Form<'a, I, O> {
     output: &'a mut O,
 }
 
-/// What was typed; `None` for nothing.
-type Typed = io::Result<Option<String>>;
-
 impl<I: BufRead, O: Write> Form<'_, I, O> {
-    fn ask(&mut self, params: &Value, names: &[String]) -> io::Result<Answer> {
+    fn ask(&mut self, params: &Value, names: &[String]) -> io::Result<Value> {
         let message = Untrusted(params["message"].as_str().unwrap_or_default()).block();
         writeln!(self.output, "The server asks: {message}")?;
         if params["mode"] == "url" {
-            return self.agree(params["url"].as_str().unwrap_or_default());
+            // An address that a person opens, or does not; nothing is opened unasked.
+            let url = one_line(params["url"].as_str().unwrap_or_default());
+            writeln!(self.output, "It wants you to open {url}")?;
+            let refusal = self.refusal("Open it in a browser if you trust it. Go on?")?;
+            return Ok(refusal.unwrap_or_else(|| action("accept")));
         }
         let schema = &params["requestedSchema"];
-        if let Some(answer) = self.is_wanted("Answer it?")? {
-            return Ok(answer);
+        if let Some(refusal) = self.refusal("Answer it?")? {
+            return Ok(refusal);
         }
         let required: HashSet<&str> =
             schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
@@ -60,28 +52,21 @@ impl<I: BufRead, O: Write> Form<'_, I, O> {
                 content.insert(name.clone(), value);
             }
         }
-        Ok(Answer::Accept(content))
-    }
-
-    /// An address that a person opens, or does not; nothing is opened unasked.
-    fn agree(&mut self, url: &str) -> io::Result<Answer> {
-        writeln!(self.output, "It wants you to open {}", one_line(url))?;
-        let refused = self.is_wanted("Open it in a browser if you trust it. Go on?")?;
-        Ok(refused.unwrap_or(Answer::Agree))
+        Ok(json!({"action": "accept", "content": content}))
     }
 
     /// `None` for yes.
-    fn is_wanted(&mut self, question: &str) -> io::Result<Option<Answer>> {
+    fn refusal(&mut self, question: &str) -> io::Result<Option<Value>> {
         for _ in 0..limits::TERMINAL_ANSWERS {
             let typed = self.line(&format!("{question} [Y]es, [n]o, [c]ancel: "))?;
             match typed.unwrap_or_default().to_lowercase().as_str() {
                 "" | "y" | "yes" => return Ok(None),
-                "n" | "no" => return Ok(Some(Answer::Decline)),
-                "c" | "cancel" => return Ok(Some(Answer::Cancel)),
+                "n" | "no" => return Ok(Some(action("decline"))),
+                "c" | "cancel" => return Ok(Some(action("cancel"))),
                 _ => {}
             }
         }
-        Ok(Some(Answer::Cancel))
+        Ok(Some(action("cancel")))
     }
 
     /// Asks for one field until the answer fits. `None`: it was left out.
@@ -99,23 +84,22 @@ impl<I: BufRead, O: Write> Form<'_, I, O> {
                 match default(field) {
                     Some(default) => return Ok(Some(default.clone())),
                     None if !is_required => return Ok(None),
-                    None => writeln!(self.output, "  It must be given.")?,
+                    None => writeln!(self.output, "  a value is required")?,
                 }
                 continue;
             };
             let value = value(&typed, field, &choices);
-            let faults = schema::check(field, &value);
-            match faults.first() {
+            match mismatch(field, &value) {
                 None => return Ok(Some(value)),
-                Some(fault) => writeln!(self.output, "  It {fault}.")?,
+                Some(what) => writeln!(self.output, "  {what}")?,
             }
         }
         // Somebody who leans on the keyboard must not keep the server for ever.
         Err(io::ErrorKind::InvalidInput.into())
     }
 
-    /// The end of the input is an error: there is nobody.
-    fn line(&mut self, question: &str) -> Typed {
+    /// What was typed; `None` for nothing. The end of the input is an error: there is nobody.
+    fn line(&mut self, question: &str) -> io::Result<Option<String>> {
         write!(self.output, "{question}")?;
         self.output.flush()?;
         let mut line = String::new();
@@ -139,10 +123,17 @@ fn names(params: &str) -> Vec<String> {
     names.filter(|name| known.insert(name.clone())).collect()
 }
 
+/// Why a value is not what the field takes: its type or, for each of a list, the choices.
+fn mismatch(field: &Value, value: &Value) -> Option<String> {
+    let items = value.as_array().into_iter().flatten();
+    let mut wrong = items.filter_map(|item| schema::mismatch(&field["items"], item, field));
+    schema::mismatch(field, value, field).or_else(|| wrong.next())
+}
+
 /// What an empty line stands for; what the server itself would refuse is nothing.
 fn default(field: &Value) -> Option<&Value> {
     let default = field.get("default").filter(|default| !default.is_null())?;
-    schema::check(field, default).is_empty().then_some(default)
+    mismatch(field, default).is_none().then_some(default)
 }
 
 /// `Title (type) [default]: `, with a star where it must be given.
@@ -251,7 +242,7 @@ mod tests {
             "The server asks: Who are you?\n",
             "Answer it? [Y]es, [n]o, [c]ancel: ",
             "  Your name\nName* (text): ",
-            "  It must be given.\nName* (text): ",
+            "  a value is required\nName* (text): ",
             "b_age (integer) [30]: ",
             "c_ok (y/n): ",
             "    1 Red\n    2 Blue\nd_colour (a number from above): ",
@@ -289,15 +280,19 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_asked_again() {
-        let params = form(json!({"n": {"type": "integer", "maximum": 9}}), &["n"]);
-        let (answer, shown) = fill(&params, "\nx\n12\n7\n");
+        let params = form(json!({"n": {"type": "integer"}}), &["n"]);
+        let (answer, shown) = fill(&params, "\nx\n1.5\n7\n");
         assert_eq!(answer["content"], json!({"n": 7}));
-        assert!(shown.contains("  It must be an integer, not \"x\"."), "{shown}");
-        assert!(shown.contains("  It must be at most 9, not 12."), "{shown}");
-        let params = form(json!({"n": {"type": "integer", "maximum": 9, "default": 12}}), &[]);
+        assert!(shown.contains("  expected integer, got \"x\"\n"), "{shown}");
+        assert!(shown.contains("  expected integer, got 1.5\n"), "{shown}");
+        let params = form(json!({"n": {"type": "integer", "default": "many"}}), &[]);
         let (answer, shown) = fill(&params, "y\n\n");
         assert_eq!(answer["content"], json!({}));
-        assert!(!shown.contains("[12]"), "{shown}");
+        assert!(!shown.contains("[many]"), "{shown}");
+        let many = json!({"m": {"type": "array", "items": {"type": "string", "enum": ["x", "y"]}}});
+        let (answer, shown) = fill(&form(many, &[]), "y\nx, w\n2\n");
+        assert_eq!(answer["content"], json!({"m": ["y"]}));
+        assert!(shown.contains("  expected one of \"x\", \"y\", got \"w\"\n"), "{shown}");
         let params = form(json!({"c": {"type": "string", "enum": ["a"]}}), &[]);
         assert_eq!(fill(&params, "y\n7\n1\n").0["content"], json!({"c": "a"}));
     }

@@ -1,5 +1,4 @@
 //! Waits for a login: a person at a terminal has all the time that one may take.
-#![expect(clippy::print_stderr, reason = "a person is told what is waited for")]
 
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -9,6 +8,7 @@ use tokio::time::sleep;
 
 use crate::oauth::OAuth;
 use crate::output::Status;
+use crate::report;
 use mcp_span::client::{Failure, Server, Spec};
 use mcp_span::error::Error;
 
@@ -23,7 +23,7 @@ pub(super) struct Logins {
 }
 
 /// Makes the connection patient: there is no client that must be answered meanwhile.
-pub(super) fn of(spec: &mut Spec, typed: &OAuth) -> Logins {
+pub(super) fn wait_for(spec: &mut Spec, typed: &OAuth) -> Logins {
     let limit = typed.oauth_login_timeout;
     let is_person = std::io::stderr().is_terminal();
     let patience = if is_person { limit } else { typed.oauth_wait };
@@ -51,7 +51,7 @@ impl Logins {
                 let minutes = self.limit.as_secs().div_ceil(60);
                 status.clear();
                 if self.patience >= self.limit {
-                    eprintln!("mcp-span: the login is waited for, up to {minutes} minutes");
+                    report::note(&format!("waiting for the login, up to {minutes} minutes"));
                     status.set("waiting for the login");
                 }
                 tokio::select! {

@@ -1,8 +1,10 @@
 //! The arguments of a tool, as a person reads them: names in the server's order, types in words.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
-use super::schema::{self, Steps};
+use super::schema;
 use crate::output::one_line;
 use mcp_span::lenient::lenient;
 use mcp_span::limits;
@@ -20,14 +22,15 @@ pub(super) fn rows(schema: &str) -> Vec<Vec<String>> {
         let star = if required.iter().any(|r| r == &*name) { "*" } else { "" };
         let about = schema::resolved(&property, &root)["description"].as_str().unwrap_or_default();
         let about = property["description"].as_str().unwrap_or(about);
-        vec![format!("{}{star}", one_line(&name)), sort(&property, &root), one_line(about)]
+        vec![format!("{}{star}", one_line(&name)), type_cell(&property, &root), one_line(about)]
     };
     properties.iter().map(row).collect()
 }
 
 /// Type, limits and default of a value.
-fn sort(schema: &Value, root: &Value) -> String {
-    let mut text = cut(type_words(schema, root, &Steps::new(), 0));
+fn type_cell(schema: &Value, root: &Value) -> String {
+    let mut steps = limits::SCHEMA_STEPS;
+    let mut text = type_words(schema, root, &mut steps, 0);
     let resolved = schema::resolved(schema, root);
     let bound = |name: &str| resolved.get(name).filter(|bound| bound.is_number());
     match (bound("minimum"), bound("maximum")) {
@@ -50,45 +53,42 @@ fn cut(mut text: String) -> String {
     text
 }
 
-fn type_words(schema: &Value, root: &Value, steps: &Steps, depth: usize) -> String {
+/// The types in words, of at most so many schemas: branches that refer to each other double at each
+/// turn.
+fn type_words(schema: &Value, root: &Value, steps: &mut usize, depth: usize) -> String {
     let schema = schema::resolved(schema, root);
-    if depth > limits::SCHEMA_DEPTH || !steps.take(1) {
+    let Some(left) = steps.checked_sub(1).filter(|_| depth <= limits::SCHEMA_DEPTH) else {
         return "any".to_owned();
-    }
-    let all = |schemas: &[Value]| {
-        let mut words: Vec<String> = Vec::new();
-        for schema in schemas {
-            let word = cut(type_words(schema, root, steps, depth + 1));
-            if !words.contains(&word) {
-                words.push(word);
-            }
-        }
-        words.join(" or ")
     };
-    if let Some(values) = schema["enum"].as_array() {
+    *steps = left;
+    let list = |word: &str| schema[word].as_array().map(Vec::as_slice);
+    if let Some(values) = list("enum") {
         let texts: Vec<String> = values.iter().take(limits::TYPE_WORDS).map(plain).collect();
         return cut(texts.join("|"));
     }
     if let Some(value) = schema.get("const") {
         return plain(value);
     }
-    match &schema["type"] {
-        Value::String(name) if name == "array" => {
+    let mut words: Vec<String> = match (&schema["type"], list("anyOf").or(list("oneOf"))) {
+        (Value::String(name), _) if name == "array" => {
             match schema.get("items").map(|items| type_words(items, root, steps, depth + 1)) {
-                Some(items) if items != "any" => format!("array of {items}"),
-                _ => "array".to_owned(),
+                Some(items) if items != "any" => vec![format!("array of {items}")],
+                _ => vec![name.clone()],
             }
         }
-        Value::String(name) => name.clone(),
-        Value::Array(names) => {
-            names.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" or ")
+        (Value::String(name), _) => vec![name.clone()],
+        (Value::Array(names), _) => {
+            names.iter().filter_map(Value::as_str).map(str::to_owned).collect()
         }
-        _ => match schema["anyOf"].as_array().or_else(|| schema["oneOf"].as_array()) {
-            Some(schemas) => all(schemas),
-            None if schema["properties"].is_object() => "object".to_owned(),
-            None => "any".to_owned(),
-        },
-    }
+        (_, Some(parts)) => {
+            parts.iter().map(|part| type_words(part, root, steps, depth + 1)).collect()
+        }
+        _ if schema["properties"].is_object() => vec!["object".to_owned()],
+        _ => vec!["any".to_owned()],
+    };
+    let mut known = HashSet::new();
+    words.retain(|word| known.insert(word.clone()));
+    cut(words.join(" or "))
 }
 
 fn plain(value: &Value) -> String {

@@ -1,4 +1,6 @@
-//! How far a call is, and what the server logs meanwhile.
+//! The progress of a call, and what the server logs meanwhile.
+
+use std::convert::Infallible;
 
 use serde_json::Value;
 
@@ -27,23 +29,25 @@ pub(super) fn line(progress: &Progress) -> String {
 
 /// Asks for the server's log, where it has one.
 pub(super) async fn listen(client: &Client) -> Notifications {
-    let told = client.notifications();
+    let logs = client.notifications();
     if client.offers("logging") {
         // Without it, the server sends what it thinks best.
         let _ = client.log_level("debug").await;
     }
-    told
+    logs
 }
 
-/// Tells what the server logs, until the connection ends; then it waits for ever.
-pub(super) async fn tell(mut told: Notifications, status: Status) {
-    while let Some(told) = told.next().await {
-        if told.method == "notifications/message" {
-            status.clear();
-            report::warning(&logged(&told.params));
+/// Prints what the server logs, until the connection ends; then it waits for ever.
+pub(super) async fn print_logs(logs: Option<Notifications>, status: &Status) -> Infallible {
+    if let Some(mut logs) = logs {
+        while let Some(heard) = logs.next().await {
+            if heard.method == "notifications/message" {
+                status.clear();
+                report::note(&logged(&heard.params));
+            }
         }
     }
-    std::future::pending::<()>().await;
+    std::future::pending().await
 }
 
 fn logged(params: &Value) -> String {

@@ -9,36 +9,36 @@ use serde_json::{Value, json};
 use super::args::Target;
 use super::arguments::{Typed, load};
 use super::content::{Contents, entries};
-use super::files::Files;
+use super::files::Out;
+use super::items;
 use super::session::{self, Context, Outcome};
-use super::trouble::CommandError;
-use super::{lists, prompts, schema};
-use crate::Failure;
 use crate::output::{Page, one_line};
-use crate::report::{self, Usage};
+use crate::report::{CommandError, Usage};
 use mcp_span::client;
 use mcp_span::lenient::lenient;
 use mcp_span::message::Members;
 
 /// Gets it.
-pub(crate) fn run(typed: &Target) -> Result<ExitCode, Failure> {
+pub(crate) fn run(typed: &Target) -> Result<ExitCode, CommandError> {
     let Some((name, words)) = typed.words.split_first() else {
-        return Err(Usage::new("which prompt? mcp-span prompt <URL> NAME [key=value…]").into());
+        let usage = "mcp-span prompt <URL> NAME [key=value…]";
+        return Err(Usage::new("the name of a prompt is missing").hint(usage).into());
     };
-    let (name, arguments) = (name.clone(), Typed::read(words, load).map_err(Usage::new)?);
+    let (name, arguments) = (name.clone(), Typed::read(words, load)?);
     session::run(typed, move |context| get(context, name, arguments))
 }
 
 async fn get(context: Context, name: String, arguments: Typed) -> Outcome {
     let listed = match context.client.list_raw::<client::Prompt>().await {
-        Err(failure) if lists::is_unknown(&failure) => None,
+        Err(failure) if items::is_unknown(&failure) => None,
         listed => Some(listed?),
     };
     let schema = match &listed {
-        Some(listed) => schema_of(prompts::find(listed, &name)?),
+        Some(listed) => schema_of(items::find(listed, &name, "prompt")?),
         None => Value::Null,
     };
-    let arguments = checked(&arguments, &schema, &name)?;
+    let hint = format!("'mcp-span prompts <URL> {name}' shows what it takes");
+    let arguments = arguments.checked(&schema, &format!("the prompt '{name}'"), hint, &context)?;
     let params = format!(r#"{{"name":{},"arguments":{arguments}}}"#, Value::from(&*name));
     let params = RawValue::from_string(params).map_err(io::Error::from)?;
     context.status.set(&format!("getting {name}"));
@@ -46,13 +46,10 @@ async fn get(context: Context, name: String, arguments: Typed) -> Outcome {
     if context.is_json {
         return context.print_json(result.get());
     }
-    let contents = Contents::new(&context.page, Files::new(None, &name));
     let Some(messages) = entries(result.get(), "messages") else {
-        context.status.clear();
-        report::warning("the server's answer has no messages; this is what it sent");
-        context.print_with(|out| contents.json(result.get(), out))?;
-        return Ok(ExitCode::FAILURE);
+        return context.print_odd(result.get(), "messages");
     };
+    let contents = Contents::new(&context.page, Out::Nowhere("--json has it"), &name);
     context.print_with(|out| {
         for (number, message) in messages.iter().enumerate() {
             if number > 0 {
@@ -91,18 +88,4 @@ fn schema_of(prompt: &RawValue) -> Value {
     let required: Vec<String> =
         arguments.iter().filter(|a| a["required"] == true).filter_map(name).collect();
     json!({"properties": properties, "required": required, "additionalProperties": false})
-}
-
-fn checked(arguments: &Typed, schema: &Value, name: &str) -> Result<String, CommandError> {
-    let json = arguments.to_json(schema).map_err(CommandError::usage)?;
-    let value = lenient(&json);
-    let faults: Vec<String> =
-        schema::check(schema, &value).iter().map(|fault| format!("\n  {fault}")).collect();
-    if faults.is_empty() {
-        return Ok(json);
-    }
-    let faults = faults.concat();
-    let hint = format!("'mcp-span prompts <URL> {name}' shows what it takes");
-    Err(CommandError::usage(format!("the arguments do not fit the prompt '{name}':{faults}"))
-        .hint(hint))
 }

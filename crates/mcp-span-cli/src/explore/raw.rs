@@ -7,17 +7,19 @@ use serde_json::value::RawValue;
 use super::args::Raw;
 use super::arguments::{json_text, load};
 use super::session::{self, Context, Outcome};
-use crate::Failure;
 use crate::output::pretty;
-use crate::report::Usage;
+use crate::report::{CommandError, Usage};
 
 /// Sends it.
-pub(crate) fn run(typed: &Raw) -> Result<ExitCode, Failure> {
+pub(crate) fn run(typed: &Raw) -> Result<ExitCode, CommandError> {
     let (method, params) = match typed.target.words.as_slice() {
         [method] => (method.clone(), None),
         [method, params] => (method.clone(), Some(json(params)?)),
         _ => {
-            return Err(Usage::new("raw wants a method, and perhaps its PARAMS as one JSON").into());
+            let usage = "mcp-span raw <URL> METHOD [PARAMS]";
+            return Err(Usage::new("give a method, and its parameters as one JSON")
+                .hint(usage)
+                .into());
         }
     };
     let is_notification = typed.notify;
@@ -30,12 +32,12 @@ pub(crate) fn run(typed: &Raw) -> Result<ExitCode, Failure> {
 }
 
 fn json(word: &str) -> Result<Box<RawValue>, Usage> {
-    let text = json_text(word, load).map_err(Usage::new)?;
+    let text = json_text(word, load)?;
     let params: Box<RawValue> = serde_json::from_str(&text)
         .map_err(|error| Usage::new(format!("the parameters are not JSON: {error}")))?;
     match params.get().starts_with(['{', '[']) {
         true => Ok(params),
-        false => Err(Usage::new("parameters are a JSON object or array, nothing else")),
+        false => Err(Usage::new("the parameters must be a JSON object or array")),
     }
 }
 
@@ -47,8 +49,7 @@ async fn ask(context: &Context, method: String, params: Option<Box<RawValue>>) -
     };
     let result = request.raw().await?;
     if context.page.is_terminal && !context.is_json {
-        context.print_with(|out| pretty(result.get(), out).and_then(|()| writeln!(out)))?;
-        return Ok(ExitCode::SUCCESS);
+        return context.print_with(|out| pretty(result.get(), out).and_then(|()| writeln!(out)));
     }
     context.print_json(result.get())
 }

@@ -1,64 +1,60 @@
-//! `mcp-span read`: a resource of a server's, on stdout or in a file.
+//! `mcp-span read`: reads a resource, to stdout or to files.
 
-use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
+use std::io::{IsTerminal, stdout};
+use std::path::Path;
 use std::process::ExitCode;
 
-use serde_json::value::RawValue;
-
 use super::args::Read;
-use super::content::{Contents, entries, text};
-use super::files::{self, Files};
+use super::content::{Contents, bytes, entries, text};
+use super::files::Out;
 use super::session::{self, Context, Outcome};
-use super::trouble::CommandError;
-use crate::Failure;
-use crate::output::pretty;
-use crate::report::{self, Usage};
+use crate::report::{CommandError, Usage};
 use mcp_span::message::Members;
 
 /// Reads it.
-pub(crate) fn run(typed: &Read) -> Result<ExitCode, Failure> {
+pub(crate) fn run(typed: &Read) -> Result<ExitCode, CommandError> {
     let [uri] = typed.target.words.as_slice() else {
-        return Err(Usage::new("which resource? mcp-span read <URL> URI").into());
+        return Err(Usage::new("give one resource").hint("mcp-span read <URL> URI").into());
     };
-    let (uri, out) = (uri.clone(), typed.out.clone());
-    let to_stdout = out.as_deref() == Some(Path::new("-"));
-    if to_stdout && std::io::stdout().is_terminal() {
-        let why = "--out - is not for a terminal: send it to a file or a program with > or |";
-        return Err(Usage::new(why).into());
+    let (uri, out) = (uri.clone(), typed.out.as_deref());
+    let is_dash = out == Some(Path::new("-"));
+    if is_dash && stdout().is_terminal() {
+        let why = "--out - is not for a terminal";
+        return Err(Usage::new(why).hint("send it to a file or a program with > or |").into());
     }
-    if let Some(folder) = out.as_deref().filter(|_| !to_stdout) {
-        files::prepare(folder)?;
-    }
+    // Of a pipe nobody wants to know what a terminal could show.
+    let to_stdout = is_dash || (out.is_none() && !stdout().is_terminal());
+    let advice = "use --out FILE or DIR to save it";
+    let out = Out::resolve(out.filter(|_| !is_dash), advice)?;
     session::run(&typed.target, move |context| read(context, uri, out, to_stdout))
 }
 
-async fn read(context: Context, uri: String, out: Option<PathBuf>, to_stdout: bool) -> Outcome {
+async fn read(context: Context, uri: String, out: Out, to_stdout: bool) -> Outcome {
     context.status.set(&format!("reading {uri}"));
     let result = context.client.read(&uri).raw().await?;
     if context.is_json {
         return context.print_json(result.get());
     }
     let Some(all) = entries(result.get(), "contents") else {
-        context.status.clear();
-        report::warning("the server's answer has no contents; this is what it sent");
-        context.print_with(|out| pretty(result.get(), out).and_then(|()| writeln!(out)))?;
-        return Ok(ExitCode::FAILURE);
+        return context.print_odd(result.get(), "contents");
     };
     if all.is_empty() {
-        context.status.clear();
-        report::warning("the server has found nothing there: the list of contents is empty");
+        context.warn("the resource is empty: the server has sent no contents");
     }
     if to_stdout {
-        context.status.clear();
-        report::print_bytes(&bytes(&all)?)?;
-        return Ok(ExitCode::SUCCESS);
+        return context
+            .print_with(|out| all.iter().try_for_each(|one| out.write_all(&bytes(one)?)));
     }
-    let contents = Contents::new(&context.page, Files::new(out.as_deref(), stem(&uri)));
+    let is_one_file = matches!(out, Out::File(_));
+    let contents = Contents::new(&context.page, out, stem(&uri));
     context.print_with(|out| {
         for resource in &all {
             let members = Members::of(resource.get()).unwrap_or_default();
             match text(&members, "text") {
+                _ if is_one_file => {
+                    let media = text(&members, "mimeType").unwrap_or_default();
+                    contents.save(&bytes(resource)?, &media, out)?;
+                }
                 // As it is: what is piped on must not gain a line.
                 Some(whole) if !context.page.is_terminal => out.write_all(whole.as_bytes())?,
                 _ => contents.resource(resource.get(), out)?,
@@ -67,25 +63,6 @@ async fn read(context: Context, uri: String, out: Option<PathBuf>, to_stdout: bo
         Ok(())
     })?;
     Ok(contents.end())
-}
-
-/// Everything, byte for byte.
-fn bytes(all: &[Box<RawValue>]) -> Result<Vec<u8>, CommandError> {
-    let mut whole = Vec::new();
-    for resource in all {
-        let resource = Members::of(resource.get()).unwrap_or_default();
-        let blob = text(&resource, "blob");
-        match (text(&resource, "text"), blob.as_deref().map(files::unpacked)) {
-            (Some(text), _) => whole.extend_from_slice(text.as_bytes()),
-            (None, Some(Some(bytes))) => whole.extend(bytes),
-            (None, Some(None)) => {
-                let why = std::io::Error::other("the resource is not base64");
-                return Err(CommandError::Unexpected(why));
-            }
-            (None, None) => {}
-        }
-    }
-    Ok(whole)
 }
 
 /// The last part of the address, without what comes behind its point.

@@ -1,46 +1,37 @@
-//! The resources of a server, and the patterns of those that it does not list.
+//! `mcp-span resources`: the resources of a server, and the patterns of those that it does not list.
 
 use std::process::ExitCode;
 
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use super::args::Target;
-use super::files;
-use super::lists::{is_unknown, json_list, list, objects, print_list};
+use super::items::{self, is_unknown, json_list, objects};
 use super::session::{self, Context, Outcome};
-use super::trouble::CommandError;
-use crate::Failure;
-use crate::output::{Page, count, one_line};
-use crate::report;
+use crate::output::{self, Page, count, one_line};
+use crate::report::{CommandError, Usage};
 use mcp_span::client::{self, Class};
 use mcp_span::lenient::lenient;
+use mcp_span::message::Members;
 
 /// Lists resources and their templates.
-pub(crate) fn run(typed: &Target) -> Result<ExitCode, Failure> {
+pub(crate) fn run(typed: &Target) -> Result<ExitCode, CommandError> {
+    if let Some(word) = typed.words.first() {
+        return Err(Usage::new(format!("unexpected argument '{word}'"))
+            .hint("to read a resource: mcp-span read <URL> URI")
+            .into());
+    }
     session::run(typed, show)
 }
 
 async fn show(context: Context) -> Outcome {
-    if !context.words.is_empty() {
-        let hint = "To read one: mcp-span read <URL> URI";
-        return Err(
-            CommandError::usage("there is one word too many: resources are listed").hint(hint)
-        );
-    }
-    let resources = list::<client::Resource>(&context).await?;
+    let resources = items::list::<client::Resource>(&context).await?;
     let templates = match context.client.list_raw::<client::Template>().await {
         // Newer than the list of resources: many servers have none.
         Err(failure) if is_unknown(&failure) => Some(Vec::new()),
         // The resources are worth showing all the same.
         Err(failure) if failure.class == Class::Rpc => {
-            if !context.is_json {
-                context.status.clear();
-                let (message, code) = (failure.message, failure.code);
-                report::warning(&format!(
-                    "the server did not list its patterns: {message} ({code})"
-                ));
-            }
+            let (message, code) = (failure.message, failure.code);
+            context.warn(&format!("the server did not list its patterns: {message} ({code})"));
             None
         }
         listed => Some(listed?),
@@ -50,40 +41,34 @@ async fn show(context: Context) -> Outcome {
         lists.extend(templates.map(|templates| json_list("resourceTemplates", &templates)));
         return context.print_json(&format!("{{{}}}", lists.join(",")));
     }
-    let (resources, templates) = (objects(resources), objects(templates.unwrap_or_default()));
-    let page = &context.page;
-    let mut text = String::new();
-    if !resources.is_empty() {
-        text += &table(page, &resources, "uri");
+    let templates = templates.unwrap_or_default();
+    let (resources, templates) = (objects(&resources), objects(&templates));
+    if resources.is_empty() && templates.is_empty() {
+        return items::nothing(&context, "resources");
     }
+    let page = &context.page;
+    let mut text = table(page, &resources, "uri");
     if !templates.is_empty() {
         let space = if text.is_empty() { "" } else { "\n" };
         text += &format!("{space}{}\n", page.strong("Patterns"));
         text += &table(page, &templates, "uriTemplate");
     }
-    if !text.is_empty() {
-        let resources = count(resources.len(), "resource", "resources");
-        let patterns = count(templates.len(), "pattern", "patterns");
-        text += &format!("\n{}\n", page.faint(&format!("{resources}, {patterns}")));
-    }
-    print_list(&context, &text, "resources")
+    let resources = count(resources.len(), "resource", "resources");
+    let patterns = count(templates.len(), "pattern", "patterns");
+    text += &format!("\n{}\n", page.faint(&format!("{resources}, {patterns}")));
+    context.print(&text)
 }
 
 /// Address, media type and what it is, one below the other.
-fn table(page: &Page, items: &[Box<RawValue>], address: &str) -> String {
-    let row = |item: &RawValue| {
-        let item = lenient(item.get());
-        let text = |name: &str| one_line(item[name].as_str().unwrap_or_default());
-        let mut about = vec![text("title"), text("description"), size(&item["size"])];
-        if about[0].is_empty() {
-            about[0] = text("name");
-        }
+fn table(page: &Page, items: &[Members<'_>], address: &str) -> String {
+    let row = |item: &Members<'_>| {
+        let text = |name: &str| one_line(&super::content::text(item, name).unwrap_or_default());
+        let size = item.get("size").map(lenient).as_ref().and_then(Value::as_u64);
+        let title = Some(text("title")).filter(|title| !title.is_empty());
+        let mut about = vec![title.unwrap_or_else(|| text("name")), text("description")];
+        about.extend(size.map(output::size));
         about.retain(|part| !part.is_empty());
         vec![text(address), text("mimeType"), about.join(" · ")]
     };
-    page.columns(0, &items.iter().map(|item| row(item)).collect::<Vec<_>>())
-}
-
-fn size(size: &Value) -> String {
-    size.as_u64().map_or_else(String::new, files::size)
+    page.columns(0, &items.iter().map(row).collect::<Vec<_>>())
 }

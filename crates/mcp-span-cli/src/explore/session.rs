@@ -1,6 +1,6 @@
 //! One session with a server: connect, run one command, disconnect.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::pin::Pin;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -10,22 +10,21 @@ use tokio::time::{Instant, sleep};
 use super::args::Target;
 use super::login;
 use super::server_requests::{self, Capabilities};
-use super::trouble::CommandError;
-use crate::output::{Page, Status};
-use crate::report;
+use crate::output::{Page, Status, pretty};
+use crate::report::{self, CommandError};
 use crate::tool_names::ToolNames;
-use crate::{Failure, logging, oauth, on_runtime, settings, tls};
+use crate::{oauth, on_runtime, settings, start_logging};
 use mcp_span::bridge::HiddenTools;
 use mcp_span::client::{self, Client, Options, Spec};
 use mcp_span::limits::Timeouts;
-use mcp_span::secret::{Scrubber, Secret};
+use mcp_span::secret::Secret;
 use mcp_span::untrusted::Untrusted;
 use mcp_span::{limits, os};
 
 /// The exit code of a command, or why there is nothing to show.
 pub(super) type Outcome = Result<ExitCode, CommandError>;
 
-/// What a command has at hand while it is there.
+/// What a command has at hand.
 pub(super) struct Context {
     pub(super) client: Client,
     /// What was typed behind the target.
@@ -44,25 +43,40 @@ pub(super) struct Context {
 
 impl Context {
     /// Prints what the command was for.
-    pub(super) fn print(&self, text: &str) -> Result<(), CommandError> {
-        self.status.clear();
-        Ok(report::print(text)?)
+    pub(super) fn print(&self, text: &str) -> Outcome {
+        self.print_with(|out| out.write_all(text.as_bytes()))
     }
 
     /// The same with what is never in memory as a whole.
     pub(super) fn print_with(
         &self,
-        write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
-    ) -> Result<(), CommandError> {
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Outcome {
         self.status.clear();
-        Ok(report::print_with(write)?)
+        report::print_with(write)?;
+        Ok(ExitCode::SUCCESS)
     }
 
     /// The same with a line for a program. What a terminal would act on is escaped, so that the
     /// value stays what it is.
     pub(super) fn print_json(&self, json: &str) -> Outcome {
-        self.print(&(Untrusted(json).json() + "\n"))?;
-        Ok(ExitCode::SUCCESS)
+        self.print(&(Untrusted(json).json() + "\n"))
+    }
+
+    /// Says that something may be wrong; a program finds nothing but errors on stderr.
+    pub(super) fn warn(&self, sentence: &str) {
+        self.status.clear();
+        if !self.is_json {
+            report::warning(sentence);
+        }
+    }
+
+    /// An answer that is not what the protocol has for it, as it came: a failure.
+    pub(super) fn print_odd(&self, json: &str, missing: &str) -> Outcome {
+        self.status.clear();
+        report::error(&format!("the server's answer has no '{missing}'; this is what it sent"));
+        self.print_with(|out| pretty(json, out).and_then(|()| writeln!(out)))?;
+        Ok(ExitCode::FAILURE)
     }
 }
 
@@ -70,30 +84,23 @@ impl Context {
 /// for each command anew.
 type Work = Box<dyn FnOnce(Context) -> Pin<Box<dyn Future<Output = Outcome> + Send>> + Send>;
 
-/// Goes to the server that was typed, does `work` there, and leaves.
-pub(crate) fn run<F>(
+/// Connects to the server that was typed, does `work` there, and leaves.
+pub(super) fn run<F>(
     typed: &Target,
     work: impl FnOnce(Context) -> F + Send + 'static,
-) -> Result<ExitCode, Failure>
+) -> Result<ExitCode, CommandError>
 where
     F: Future<Output = Outcome> + Send + 'static,
 {
     run_boxed(typed, Box::new(|context| Box::pin(work(context))))
 }
 
-fn run_boxed(typed: &Target, work: Work) -> Result<ExitCode, Failure> {
+fn run_boxed(typed: &Target, work: Work) -> Result<ExitCode, CommandError> {
     let mut spec = settings::spec(&typed.connect)?;
     let scrubber = settings::scrubber(&spec).clone();
-    hide(&spec);
-    let logins = login::of(&mut spec, &typed.connect.oauth);
-    logging::start(&typed.connect.log, &scrubber)?;
-    if let client::Server::Http(http) = &spec.server
-        && typed.connect.tls.insecure
-        && http.url.scheme() == "https"
-    {
-        tls::warn();
-    }
-    oauth::warn(&typed.connect);
+    hide_secrets(&spec);
+    let logins = login::wait_for(&mut spec, &typed.connect.oauth);
+    start_logging(&typed.connect, &spec)?;
     let status = Status::new("connecting");
     let Capabilities { capabilities, handler } =
         server_requests::capabilities(&status, typed.roots);
@@ -107,13 +114,18 @@ fn run_boxed(typed: &Target, work: Work) -> Result<ExitCode, Failure> {
     let is_verbose = typed.connect.log.verbose;
     let hidden_tools = spec.stages.hidden_tools.clone();
     let tool_names = tool_names(typed);
+    let page = Page::of_stdout();
     on_runtime(async move {
-        let shown = status.clone();
-        let spinning = tokio::spawn(shown.clone().spin());
-        let session = Session { logins, is_json, status, scrubber };
-        let work = |client, status| {
-            let page = Page::of_stdout();
-            let context = Context {
+        let mut connected = None;
+        let session = async {
+            let client = tokio::select! {
+                client = client::connect(spec, options) => client?,
+                failure = logins.watch(&status) => return Err(failure.into()),
+            };
+            connected = Some(client.clone());
+            status.set("waiting for the server");
+            let status = status.clone();
+            work(Context {
                 client,
                 words,
                 is_json,
@@ -122,12 +134,25 @@ fn run_boxed(typed: &Target, work: Work) -> Result<ExitCode, Failure> {
                 tool_names,
                 page,
                 status,
-            };
-            work(context)
+            })
+            .await
         };
-        let code = session.run(spec, options, work).await;
-        spinning.abort();
-        shown.clear();
+        let ended = tokio::select! {
+            biased;
+            // First: before a process is started, Ctrl-C must be heard.
+            () = os::terminated() => None,
+            outcome = status.during(session) => Some(outcome),
+        };
+        status.clear();
+        let code = match ended {
+            Some(outcome) => outcome.unwrap_or_else(|error| error.report(is_json, &[], &scrubber)),
+            None => ExitCode::from(130),
+        };
+        tokio::select! {
+            () = leave(connected) => {}
+            // Twice means now.
+            () = os::terminated() => {}
+        }
         Ok(code)
     })
 }
@@ -140,7 +165,7 @@ fn tool_names(typed: &Target) -> Option<ToolNames> {
 
 /// No header of the user's is shown when a server repeats it, whatever its name, and no variable
 /// that a program was given.
-fn hide(spec: &Spec) {
+fn hide_secrets(spec: &Spec) {
     match &spec.server {
         client::Server::Http(http) => {
             let values =
@@ -153,74 +178,13 @@ fn hide(spec: &Spec) {
     }
 }
 
-/// A connection from its start to its end.
-struct Session {
-    logins: login::Logins,
-    is_json: bool,
-    status: Status,
-    scrubber: Scrubber,
-}
-
-impl Session {
-    async fn run<F>(
-        self,
-        spec: Spec,
-        options: Options,
-        work: impl FnOnce(Client, Status) -> F,
-    ) -> ExitCode
-    where
-        F: Future<Output = Outcome>,
-    {
-        let Self { logins, is_json, status, scrubber } = self;
-        let connecting = async {
-            tokio::select! {
-                connected = client::connect(spec, options) => connected,
-                failure = logins.watch(&status) => Err(failure),
-            }
-        };
-        let client = tokio::select! {
-            biased;
-            // First: before a process is started, Ctrl-C must be heard.
-            () = os::terminated() => return interrupted(&status, None).await,
-            connected = connecting => connected,
-        };
-        let client = match client {
-            Ok(client) => client,
-            Err(failure) => {
-                at_rest(OURS).await;
-                return CommandError::from(failure).tell(is_json, &status, &scrubber);
-            }
-        };
-        status.set("waiting for the server");
-        let outcome = tokio::select! {
-            outcome = work(client.clone(), status.clone()) => outcome,
-            () = os::terminated() => return interrupted(&status, Some(client)).await,
-        };
-        let code = outcome.unwrap_or_else(|trouble| trouble.tell(is_json, &status, &scrubber));
-        client.close().await;
-        code
+/// Cancels what was asked for, and says goodbye to the server.
+async fn leave(connected: Option<Client>) {
+    match connected {
+        Some(client) => client.close().await,
+        None => at_rest(1).await,
     }
 }
-
-/// Somebody has pressed Ctrl-C: what was asked is taken back, and the server is told goodbye.
-async fn interrupted(status: &Status, client: Option<Client>) -> ExitCode {
-    status.clear();
-    let leaving = async {
-        match client {
-            Some(client) => client.close().await,
-            None => at_rest(OURS).await,
-        }
-    };
-    tokio::select! {
-        () = leaving => {}
-        // Twice means now.
-        () = os::terminated() => {}
-    }
-    ExitCode::from(130)
-}
-
-/// Tasks that are always there: ourselves, and the spinner.
-const OURS: usize = 2;
 
 /// Waits until the tasks of a connection that came to nothing have ended, all but `ours`: a process
 /// that was started for it must not stay behind.

@@ -1,4 +1,4 @@
-//! The tools of a server: what they are called, what they want, what they are for.
+//! `mcp-span tools`: what the tools of a server are called, what they take, what they are for.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -6,78 +6,64 @@ use std::process::ExitCode;
 use serde_json::value::RawValue;
 
 use super::args::Target;
-use super::described::{self, Described, all};
-use super::lists::{at_most_one, json_list, list, objects, print_list};
+use super::items::{self, Description, print_all};
 use super::parameters;
 use super::session::{self, Context, Outcome};
-use super::trouble::CommandError;
-use crate::Failure;
 use crate::output::{Page, pretty};
+use crate::report::{CommandError, Usage};
 use mcp_span::bridge::HiddenTools;
 use mcp_span::client;
 use mcp_span::message::Members;
 
 /// Lists tools, or shows one.
-pub(crate) fn run(typed: &Target) -> Result<ExitCode, Failure> {
+pub(crate) fn run(typed: &Target) -> Result<ExitCode, CommandError> {
     session::run(typed, show)
 }
 
 async fn show(context: Context) -> Outcome {
-    let tools = list::<client::Tool>(&context).await?;
+    let tools = items::list::<client::Tool>(&context).await?;
     remember(&context, &tools);
-    if let Some(name) = at_most_one(&context)? {
-        let tool = find(&tools, name, &context.hidden_tools)?;
-        if context.is_json {
-            return context.print_json(tool.get());
-        }
-        context.print_with(|out| whole(&context.page, tool.get(), out))?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    if context.is_json {
-        return context.print_json(&format!("{{{}}}", json_list("tools", &tools)));
-    }
-    let what = match context.hidden_tools.is_empty() {
-        true => "tools",
-        false => "tools but those that --ignore-tool hides",
+    let Some(name) = items::at_most_one(&context)? else {
+        return print_all(&context, &tools, "tool", describe);
     };
-    let tools = objects(tools);
-    let described: Vec<_> = tools.iter().map(|tool| describe(&context.page, tool.get())).collect();
-    print_list(&context, &all(&context.page, &described, "tool", "tools"), what)
+    let tool = find(&tools, name, &context.hidden_tools)?.get();
+    match context.is_json {
+        true => context.print_json(tool),
+        false => context.print_with(|out| print_in_full(&context.page, tool, out)),
+    }
 }
 
 /// Keeps the names for completion in shells.
-pub(crate) fn remember(context: &Context, tools: &[Box<RawValue>]) {
+pub(super) fn remember(context: &Context, tools: &[Box<RawValue>]) {
     let Some(file) = &context.tool_names else { return };
-    file.store(described::names(tools).iter().map(String::as_str));
+    let names: Vec<String> = tools.iter().filter_map(|tool| items::name(tool)).collect();
+    file.store(names.iter().map(String::as_str));
 }
 
-/// The tool with this name, or who else could be meant. `tools` are without those that are hidden.
-pub(crate) fn find<'a>(
+/// The tool with this name, or which one could be meant. `tools` are without those that are hidden.
+pub(super) fn find<'a>(
     tools: &'a [Box<RawValue>],
     name: &str,
     hidden: &HiddenTools,
-) -> Result<&'a RawValue, CommandError> {
-    if let Some(pattern) = hidden.pattern_hiding(name) {
-        let sentence = format!("the tool '{name}' is hidden by --ignore-tool '{pattern}'");
-        return Err(CommandError::usage(sentence).hint("Leave --ignore-tool out to use it"));
-    }
-    let found = described::find(tools, name, "tool");
-    match tools.is_empty() && !hidden.is_empty() {
-        true => found.map_err(|e| e.hint("It has no tools but those that --ignore-tool hides")),
-        false => found,
+) -> Result<&'a RawValue, Usage> {
+    match hidden.pattern_hiding(name) {
+        None => items::find(tools, name, "tool"),
+        Some(pattern) => {
+            let sentence = format!("the tool '{name}' is hidden by --ignore-tool '{pattern}'");
+            Err(Usage::new(sentence).hint("leave --ignore-tool out to use it"))
+        }
     }
 }
 
-fn describe(page: &Page, tool: &str) -> Described {
-    let tool = Members::of(tool).unwrap_or_default();
+fn describe(page: &Page, tool: &Members<'_>) -> Description {
     let arguments = parameters::rows(tool.get("inputSchema").unwrap_or_default());
-    Described::new(page, &tool, &arguments)
+    Description::new(page, tool, &arguments)
 }
 
 /// All of it, with its schemas.
-fn whole(page: &Page, tool: &str, out: &mut dyn Write) -> io::Result<()> {
-    out.write_all(describe(page, tool).text.as_bytes())?;
+fn print_in_full(page: &Page, tool: &str, out: &mut dyn Write) -> io::Result<()> {
     let tool = Members::of(tool).unwrap_or_default();
+    out.write_all(describe(page, &tool).text.as_bytes())?;
     let parts = [
         ("annotations", "Annotations"),
         ("inputSchema", "Schema of the arguments"),

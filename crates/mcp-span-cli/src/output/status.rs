@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::time::{Instant, interval};
 
+use super::{page, text};
 use mcp_span::limits;
 use mcp_span::untrusted::Untrusted;
 
@@ -17,8 +18,6 @@ struct State {
     text: String,
     since: Instant,
     is_drawn: bool,
-    /// Somebody is being asked something.
-    is_paused: bool,
     frame: usize,
 }
 
@@ -28,16 +27,16 @@ const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '�
 const ERASE: &str = "\r\u{1b}[2K";
 
 impl Status {
-    /// Begins with this text.
+    /// Begins with this text. At first nothing is drawn: most commands are done at once.
     pub(crate) fn new(text: &str) -> Self {
         let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
-        let is_shown = std::io::stderr().is_terminal() && !(is_dumb && cfg!(unix));
+        let is_dumb = is_dumb && cfg!(unix);
+        let is_shown = std::io::stderr().is_terminal() && !is_dumb && !super::is_quiet();
         Self(is_shown.then(|| {
             Arc::new(Mutex::new(State {
                 text: text.to_owned(),
                 since: Instant::now(),
                 is_drawn: false,
-                is_paused: false,
                 frame: 0,
             }))
         }))
@@ -58,50 +57,43 @@ impl Status {
         }
     }
 
-    /// Nothing is drawn until the result is dropped.
-    pub(crate) fn pause(&self) -> Pause {
-        if let Some(mut state) = self.lock() {
-            state.erase();
-            state.is_paused = true;
-        }
-        Pause(self.clone())
+    /// Nothing is drawn until the result is dropped: the terminal is somebody else's.
+    pub(crate) fn pause(&self) -> impl Sized {
+        self.clear();
+        self.0.as_ref().map(|state| state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Draws it, for ever.
-    pub(crate) async fn spin(self) {
+    /// Waits for `work`, and draws the line meanwhile.
+    pub(crate) async fn during<F: Future>(&self, work: F) -> F::Output {
+        let mut work = std::pin::pin!(work);
         let mut ticks = interval(limits::SPINNER_STEP);
         loop {
-            ticks.tick().await;
-            if let Some(mut state) = self.lock() {
-                state.draw();
+            tokio::select! {
+                output = &mut work => {
+                    self.clear();
+                    return output;
+                }
+                _ = ticks.tick(), if self.0.is_some() => {
+                    if let Some(mut state) = self.lock() {
+                        state.draw();
+                    }
+                }
             }
         }
     }
 
+    /// The line, unless it pauses.
     fn lock(&self) -> Option<MutexGuard<'_, State>> {
-        self.0.as_ref().map(|state| state.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-/// As long as it lives, the terminal is somebody else's.
-pub(crate) struct Pause(Status);
-
-impl Drop for Pause {
-    fn drop(&mut self) {
-        if let Some(mut state) = self.0.lock() {
-            state.is_paused = false;
-            state.since = Instant::now();
-        }
+        self.0.as_ref()?.try_lock().ok()
     }
 }
 
 impl State {
     fn draw(&mut self) {
-        if self.is_paused || self.since.elapsed() < limits::SPINNER_AFTER {
+        if self.since.elapsed() < limits::SPINNER_AFTER {
             return;
         }
-        let width = super::page::width(&std::io::stderr()).saturating_sub(3);
-        let text: String = self.text.chars().take(width).collect();
+        let text = text::cut(&self.text, page::terminal_width().saturating_sub(3));
         let frame = FRAMES[self.frame % FRAMES.len()];
         self.frame += 1;
         self.is_drawn = true;
