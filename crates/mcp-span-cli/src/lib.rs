@@ -202,7 +202,7 @@ fn run(
         Some(Command::Prompt(typed)) => explore::prompt(typed),
         Some(Command::Raw(typed)) => explore::raw(typed),
         None if std::env::args_os().len() < 2 && !parsed.cli.connect.names_server() => {
-            Err(Failure::NothingTyped)
+            Ok(report::short_help())
         }
         None => connect_to(&parsed.cli.connect, ignored),
     }

@@ -33,8 +33,6 @@ impl Usage {
 pub(super) enum CommandError {
     /// The parser refused what was typed.
     Arguments(clap::Error),
-    /// Nothing was typed, and no server is named elsewhere.
-    NothingTyped,
     Usage(Usage),
     /// The server refused, or could not be reached. The line is what else a person should know.
     Server(Box<Failure>, Option<&'static str>),
@@ -90,11 +88,6 @@ impl CommandError {
                 let _ = error.print();
                 return ExitCode::SUCCESS;
             }
-            // What the program can do, for somebody who has typed nothing but its name.
-            Self::NothingTyped => {
-                anstream::eprint!("{}", help::short(args::whole()).render_help().ansi());
-                return ExitCode::from(2);
-            }
             Self::Arguments(error) => Self::Usage(bad_arguments::explain(&error, typed)),
             other => other,
         };
@@ -113,7 +106,7 @@ impl CommandError {
     /// Part of the interface: programs go by it.
     fn code(&self) -> u8 {
         match self {
-            Self::Arguments(_) | Self::NothingTyped | Self::Usage(_) => 2,
+            Self::Arguments(_) | Self::Usage(_) => 2,
             Self::Unexpected(_) => 1,
             Self::Server(failure, _) => match failure.kind() {
                 None => 1,
@@ -156,7 +149,6 @@ impl CommandError {
             }
             Self::Unexpected(error) => (format!("unexpected failure: {error}"), Vec::new()),
             Self::Arguments(error) => (error.to_string(), Vec::new()),
-            Self::NothingTyped => ("no server was named".to_owned(), Vec::new()),
         }
     }
 }
@@ -180,9 +172,6 @@ fn with_reason(message: &str, reason: Option<&str>) -> String {
 /// Where the library knows no next step.
 fn next_step(failure: &Failure) -> Option<&'static str> {
     match failure.kind()? {
-        Kind::Connect | Kind::Dns => {
-            Some("Is the URL right, and is the server running? --connect-wait waits for it")
-        }
         Kind::Timeout | Kind::NoResponse => {
             Some("Try it again with -v to see what happens, or with a longer --timeout")
         }
@@ -194,9 +183,14 @@ fn next_step(failure: &Failure) -> Option<&'static str> {
         Kind::BadResponse => {
             Some("Is this the URL of an MCP server? 'mcp-span check' finds out what answers there")
         }
-        Kind::Redirect => Some("Give the URL to which it leads in the end"),
         _ => None,
     }
+}
+
+/// What the program can do, for somebody who has typed nothing but its name; exit code 2.
+pub(super) fn short_help() -> ExitCode {
+    anstream::eprint!("{}", help::short(args::whole()).render_help().ansi());
+    ExitCode::from(2)
 }
 
 /// Prints `text`, which is all that the command was for. Whoever closes the pipe has seen enough.

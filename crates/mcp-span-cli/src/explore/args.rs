@@ -1,5 +1,6 @@
 //! The arguments of the commands that explore a server: which server, and the words behind it.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use clap::parser::ValueSource;
@@ -7,6 +8,7 @@ use clap::{ArgMatches, Args, Command};
 use url::Url;
 
 use crate::args::{Connect, LOCAL_HUB, source};
+use crate::report::Usage;
 
 /// Which server, and what to do there.
 #[derive(Args)]
@@ -87,6 +89,18 @@ impl Target {
         }
     }
 
+    /// The words behind the server, if the command takes so many.
+    pub(super) fn words(&self, command: &str) -> Result<&[String], Usage> {
+        let known = WORDS.into_iter().find(|(name, ..)| *name == command);
+        let Some((_, names, count, _)) = known.filter(|known| !known.2.contains(&self.words.len()))
+        else {
+            return Ok(&self.words);
+        };
+        let wrong = if self.words.len() < *count.start() { "few" } else { "many" };
+        let usage = format!("usage: mcp-span {command} <URL> {names}");
+        Err(Usage::new(format!("too {wrong} arguments for '{command}'")).hint(usage.trim_end()))
+    }
+
     /// `--mcp-hub` may stand without a URL before a word, which it has then taken for one.
     fn give_back_word(&mut self, matches: &ArgMatches) {
         let Some(hub) = &mut self.connect.mcp_hub else { return };
@@ -113,27 +127,30 @@ fn names_hub(value: &str) -> bool {
     value == LOCAL_HUB || has_scheme || has_port
 }
 
-/// The words behind the target of each command, and what they mean.
-const WORDS: [(&str, &str, &str); 7] = [
-    ("tools", "[NAME]", "The tool to show in full, with its schema"),
-    ("resources", "", ""),
-    ("prompts", "[NAME]", "The prompt to show in full"),
+/// The words behind the server of each command, how many there may be, and what they mean.
+const WORDS: [(&str, &str, RangeInclusive<usize>, &str); 7] = [
+    ("tools", "[NAME]", 0..=1, "The tool to show in full, with its schema"),
+    ("resources", "", 0..=0, ""),
+    ("prompts", "[NAME]", 0..=1, "The prompt to show in full"),
     (
         "call",
         "TOOL [ARGUMENTS…]",
+        1..=usize::MAX,
         "The tool, and its arguments: one JSON object, @FILE or - (stdin) with one, or pairs: \
          key=value (converted to the type that the schema names), key=@FILE (a text file), \
          key:=JSON, outer.inner=value; a list's key may be repeated",
     ),
-    ("read", "URI", "The resource"),
+    ("read", "URI", 1..=1, "The resource"),
     (
         "prompt",
         "NAME [key=value…]",
+        1..=usize::MAX,
         "The prompt, and what is filled in; key=@FILE takes a text file",
     ),
     (
         "raw",
         "METHOD [PARAMS]",
+        1..=2,
         "The method, and its parameters as JSON, @FILE or - (stdin); sent as they are",
     ),
 ];
@@ -151,7 +168,7 @@ const EXIT_CODES: &str = "Exit codes:\n  \
 
 /// The commands that explore a server, with what is different between them.
 pub(crate) fn described(mut command: Command) -> Command {
-    for (name, words, help) in WORDS {
+    for (name, words, _, help) in WORDS {
         let indent = " ".repeat("Usage: ".len());
         let behind = if words.is_empty() { String::new() } else { format!(" {words}") };
         let usage = format!(

@@ -1,5 +1,6 @@
 //! Arguments as they are typed, turned into the JSON that is sent: every number as it was written.
 
+use std::collections::HashSet;
 use std::io::{self, Read};
 
 use serde_json::Value;
@@ -67,12 +68,16 @@ impl Typed {
             Self::Json(json) => return Ok(json.clone()),
             Self::Pairs(pairs) => pairs,
         };
-        let mut whole = Vec::new();
-        for pair in pairs {
-            pair.put(&pair.key, schema, schema, &mut whole)?;
-        }
-        Ok(Node::Object(whole).to_json())
+        let members: Vec<Member<'_>> =
+            pairs.iter().map(|pair| pair.member(schema)).collect::<Result<_, _>>()?;
+        Ok(object(&members.iter().collect::<Vec<_>>(), 0)?)
     }
+}
+
+/// The parameters of a call of a tool, or for a prompt.
+pub(super) fn params(name: &str, arguments: &str) -> io::Result<Box<RawValue>> {
+    let name = Value::from(name);
+    Ok(RawValue::from_string(format!(r#"{{"name":{name},"arguments":{arguments}}}"#))?)
 }
 
 /// What `-`, `@FILE` or the text itself stands for.
@@ -133,52 +138,40 @@ impl Pair {
         Ok(Self { key: key.to_owned(), value, is_json })
     }
 
-    /// Puts the value where `key` says, `schema` being that of the object.
-    fn put(
-        &self,
-        key: &str,
-        schema: &Value,
-        root: &Value,
-        whole: &mut Vec<(String, Node)>,
-    ) -> Result<(), String> {
-        let rules = schema::resolved(schema, root);
-        let known = rules["properties"].get(key);
-        if let (None, Some((outer, inner))) = (known, key.split_once('.')) {
-            let nowhere = Value::Null;
-            let inside = rules["properties"].get(outer).unwrap_or(&nowhere);
-            return match find(whole, outer, || Node::Object(Vec::new())) {
-                Node::Object(members) => self.put(inner, inside, root, members),
-                _ => Err(self.twice()),
-            };
-        }
-        let others = rules.get("additionalProperties").filter(|others| others.is_object());
-        let value = self.node(known.or(others).unwrap_or(&Value::Null), root)?;
-        let is_new = !whole.iter().any(|(name, _)| name == key);
-        match (find(whole, key, || Node::List(Vec::new())), value) {
-            (Node::List(all), Node::List(more)) => all.extend(more),
-            (place, value) if is_new => *place = value,
-            _ => return Err(self.twice()),
-        }
-        Ok(())
-    }
-
-    fn twice(&self) -> String {
-        format!("{} is given twice, but is not a list", self.key)
-    }
-
-    fn node(&self, schema: &Value, root: &Value) -> Result<Node, String> {
-        if self.is_json {
-            let json: &RawValue = serde_json::from_str(&self.value)
-                .map_err(|error| format!("{}: not JSON: {error}", self.key))?;
-            return Ok(Node::Value(json.get().to_owned()));
-        }
+    /// The value as JSON, with its place in the arguments that `root` is the schema of.
+    fn member(&self, root: &Value) -> Result<Member<'_>, String> {
+        static UNKNOWN: Value = Value::Null;
+        let (mut schema, mut key, mut path) = (root, &*self.key, Vec::new());
+        let schema = loop {
+            let rules = schema::resolved(schema, root);
+            let property = |name| rules["properties"].get(name);
+            match key.split_once('.') {
+                // A name may have dots itself.
+                Some((outer, inner)) if property(key).is_none() => {
+                    path.push(outer);
+                    (schema, key) = (property(outer).unwrap_or(&UNKNOWN), inner);
+                }
+                _ => {
+                    path.push(key);
+                    let others = rules.get("additionalProperties").filter(|o| o.is_object());
+                    break property(key).or(others).unwrap_or(&UNKNOWN);
+                }
+            }
+        };
         let types = schema::types(schema, root);
         let is_list = types.contains(&"array") && !types.contains(&"string");
-        if is_list && !self.value.trim_start().starts_with('[') {
-            let items = &schema::resolved(schema, root)["items"];
-            return Ok(Node::List(vec![self.converted(&schema::types(items, root))?]));
-        }
-        self.converted(&types).map(Node::Value)
+        let is_item = is_list && !self.is_json && !self.value.trim_start().starts_with('[');
+        let json = match is_item {
+            _ if self.is_json => serde_json::from_str::<&RawValue>(&self.value)
+                .map(|json| json.get().to_owned())
+                .map_err(|error| format!("{}: not JSON: {error}", self.key))?,
+            true => {
+                let items = &schema::resolved(schema, root)["items"];
+                self.converted(&schema::types(items, root))?
+            }
+            false => self.converted(&types)?,
+        };
+        Ok(Member { path, json, is_item })
     }
 
     /// The value as JSON of one of these types.
@@ -205,42 +198,38 @@ impl Pair {
     }
 }
 
-/// A value in the making.
-enum Node {
-    /// As JSON.
-    Value(String),
-    /// Each as JSON.
-    List(Vec<String>),
-    Object(Vec<(String, Self)>),
+/// A value, and where it stands.
+struct Member<'a> {
+    path: Vec<&'a str>,
+    json: String,
+    /// It is one of a list.
+    is_item: bool,
 }
 
-impl Node {
-    fn to_json(&self) -> String {
-        match self {
-            Self::Value(json) => json.clone(),
-            Self::List(items) => format!("[{}]", items.join(",")),
-            Self::Object(members) => {
-                let member = |(name, value): &(String, Self)| {
-                    format!("{}:{}", Value::from(name.as_str()), value.to_json())
-                };
-                let members: Vec<String> = members.iter().map(member).collect();
-                format!("{{{}}}", members.join(","))
+/// The object that has these members; so many names of their paths are those of objects around it.
+fn object(members: &[&Member<'_>], depth: usize) -> Result<String, String> {
+    let mut known = HashSet::new();
+    let mut texts = Vec::new();
+    for name in members.iter().map(|member| member.path[depth]).filter(|name| known.insert(*name)) {
+        let same = members.iter().filter(|member| member.path[depth] == name);
+        let same: Vec<&Member<'_>> = same.copied().collect();
+        let is_inside = |member: &&Member<'_>| member.path.len() > depth + 1;
+        let json = match &same[..] {
+            _ if same.iter().all(is_inside) => object(&same, depth + 1)?,
+            items if items.iter().all(|member| member.is_item && !is_inside(member)) => {
+                let items: Vec<&str> = items.iter().map(|item| &*item.json).collect();
+                format!("[{}]", items.join(","))
             }
-        }
+            [only] => only.json.clone(),
+            [first, ..] => {
+                let key = first.path[..=depth].join(".");
+                return Err(format!("{key} is given twice, but is not a list"));
+            }
+            [] => continue,
+        };
+        texts.push(format!("{}:{json}", Value::from(name)));
     }
-}
-
-/// The member with this name; a new one where there is none.
-fn find<'a>(
-    members: &'a mut Vec<(String, Node)>,
-    name: &str,
-    new: impl FnOnce() -> Node,
-) -> &'a mut Node {
-    let at = members.iter().position(|(known, _)| known == name).unwrap_or_else(|| {
-        members.push((name.to_owned(), new()));
-        members.len() - 1
-    });
-    &mut members[at].1
+    Ok(format!("{{{}}}", texts.join(",")))
 }
 
 #[cfg(test)]

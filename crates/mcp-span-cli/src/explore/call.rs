@@ -10,26 +10,27 @@ use serde_json::value::RawValue;
 use super::args::Call;
 use super::arguments::{self, Typed};
 use super::content::{self, Contents};
-use super::files::Out;
+use super::files::{self, Files};
 use super::session::{self, Context, Outcome};
 use super::{items, progress, tools};
-use crate::report::{self, CommandError, Usage};
+use crate::report::{self, CommandError};
 use mcp_span::client::{self, Progress};
 use mcp_span::lenient::lenient;
 use mcp_span::message::Members;
 
 /// Calls a tool.
 pub(crate) fn run(typed: &Call) -> Result<ExitCode, CommandError> {
-    let Some((tool, words)) = typed.target.words.split_first() else {
-        let usage = "mcp-span call <URL> TOOL [key=value…]";
-        return Err(Usage::new("the name of a tool is missing").hint(usage).into());
-    };
+    let words = typed.target.words("call")?;
+    let tool = &words[0];
     let call = ToolCall {
         tool: tool.clone(),
         // Before the server is bothered, and while stdin may be waited for.
-        arguments: Typed::read(words, arguments::load)?,
+        arguments: Typed::read(&words[1..], arguments::load)?,
         is_checked: !typed.no_check,
-        out: Out::resolve(typed.out.as_deref(), "use --out FILE or DIR to save it")?,
+        files: match &typed.out {
+            Some(path) => Files::at(path, tool)?,
+            None => Files::nowhere(files::ADVICE),
+        },
     };
     session::run(&typed.target, |context| call.run(context))
 }
@@ -39,12 +40,16 @@ struct ToolCall {
     tool: String,
     arguments: Typed,
     is_checked: bool,
-    out: Out,
+    files: Files,
 }
 
 impl ToolCall {
     async fn run(self, context: Context) -> Outcome {
-        let schema = self.schema(&context).await?;
+        let schema = match self.schema(&context).await {
+            // Nothing but the types of pairs depends on it.
+            Err(_) if !self.is_checked => Value::Null,
+            found => found?,
+        };
         let arguments = match self.is_checked {
             true => {
                 let tool = &self.tool;
@@ -68,19 +73,12 @@ impl ToolCall {
         let tools = match context.client.list_raw::<client::Tool>().await {
             // A server that does not list its tools may have them all the same.
             Err(failure) if items::is_unknown(&failure) => return Ok(Value::Null),
-            // Nothing but the types of pairs depends on it.
-            Err(_) if !self.is_checked => return Ok(Value::Null),
             listed => listed?,
         };
         tools::remember(context, &tools);
-        match tools::find(&tools, &self.tool, &context.hidden_tools) {
-            Ok(tool) => {
-                let tool = Members::of(tool.get()).unwrap_or_default();
-                Ok(tool.get("inputSchema").map(lenient).unwrap_or_default())
-            }
-            Err(_) if !self.is_checked => Ok(Value::Null),
-            Err(usage) => Err(usage.into()),
-        }
+        let tool = tools::find(&tools, &self.tool, &context.hidden_tools)?;
+        let tool = Members::of(tool.get()).unwrap_or_default();
+        Ok(tool.get("inputSchema").map(lenient).unwrap_or_default())
     }
 
     async fn call(
@@ -88,9 +86,7 @@ impl ToolCall {
         context: &Context,
         arguments: &str,
     ) -> Result<Box<RawValue>, CommandError> {
-        let name = Value::from(&*self.tool);
-        let params = format!(r#"{{"name":{name},"arguments":{arguments}}}"#);
-        let params = RawValue::from_string(params).map_err(io::Error::from)?;
+        let params = arguments::params(&self.tool, arguments)?;
         let logs = match context.is_verbose {
             true => Some(progress::listen(&context.client).await),
             false => None,
@@ -119,8 +115,8 @@ impl ToolCall {
             context.print_json(result.get())?;
             return Ok(code);
         }
-        let contents = Contents::new(&context.page, self.out, &self.tool);
-        context.print_with(|out| show(&contents, result.get(), out))?;
+        let mut contents = Contents::new(&context.page, self.files);
+        context.print_with(|out| show(&mut contents, result.get(), out))?;
         let saved = contents.end();
         if is_error {
             report::error(&format!("the tool '{}' reported a failure", self.tool));
@@ -131,7 +127,7 @@ impl ToolCall {
 }
 
 /// All blocks; what has none is shown as the JSON that it is.
-fn show(contents: &Contents<'_>, result: &str, out: &mut dyn Write) -> io::Result<()> {
+fn show(contents: &mut Contents<'_>, result: &str, out: &mut dyn Write) -> io::Result<()> {
     let blocks = content::entries(result, "content");
     for block in blocks.iter().flatten() {
         contents.block(block.get(), out)?;

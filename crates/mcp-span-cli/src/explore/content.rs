@@ -1,13 +1,12 @@
 //! What tools, prompts and resources contain, as a person reads it; what is no text goes to files.
 
-use std::cell::RefCell;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::files::{Files, Out, unpacked};
+use super::files::{Files, unpacked};
 use crate::output::{Page, one_line, pretty, size};
 use crate::report;
 use mcp_span::lenient::lenient;
@@ -18,7 +17,7 @@ pub(super) struct Contents<'a> {
     page: &'a Page,
     files: Files,
     /// What could not be written; the rest is shown all the same.
-    faults: RefCell<Vec<String>>,
+    faults: Vec<String>,
 }
 
 /// The list that `member` of a result is, each entry as the server wrote it.
@@ -27,23 +26,21 @@ pub(super) fn entries(result: &str, member: &str) -> Option<Vec<Box<RawValue>>> 
 }
 
 impl<'a> Contents<'a> {
-    /// `name` is what files are named after, unless `out` says it.
-    pub(super) fn new(page: &'a Page, out: Out, name: &str) -> Self {
-        Self { page, files: Files::new(out, name), faults: RefCell::default() }
+    pub(super) fn new(page: &'a Page, files: Files) -> Self {
+        Self { page, files, faults: Vec::new() }
     }
 
     /// Names what could not be written, after all else was shown.
     pub(super) fn end(self) -> ExitCode {
-        let faults = self.faults.into_inner();
-        faults.iter().for_each(|fault| report::error(fault));
-        if let Some(path) = self.files.unused().filter(|_| faults.is_empty()) {
+        self.faults.iter().for_each(|fault| report::error(fault));
+        if let Some(path) = self.files.unused() {
             report::warning(&format!("{} was not written: all is text", path.display()));
         }
-        if faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        if self.faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     }
 
     /// One block of a result or a message.
-    pub(super) fn block(&self, json: &str, out: &mut dyn Write) -> io::Result<()> {
+    pub(super) fn block(&mut self, json: &str, out: &mut dyn Write) -> io::Result<()> {
         let block = Members::of(json).unwrap_or_default();
         let text = |name: &str| text(&block, name);
         let sort = text("type").unwrap_or_default();
@@ -63,7 +60,7 @@ impl<'a> Contents<'a> {
     }
 
     /// A resource: its text, or the file that its bytes have become.
-    pub(super) fn resource(&self, json: &str, out: &mut dyn Write) -> io::Result<()> {
+    pub(super) fn resource(&mut self, json: &str, out: &mut dyn Write) -> io::Result<()> {
         let resource = Members::of(json).unwrap_or_default();
         let text = |name: &str| text(&resource, name);
         match (text("text"), text("blob")) {
@@ -75,8 +72,7 @@ impl<'a> Contents<'a> {
 
     /// What nobody knows, as it was written.
     pub(super) fn json(&self, json: &str, out: &mut dyn Write) -> io::Result<()> {
-        pretty(json, out)?;
-        out.write_all(b"\n")
+        pretty(json, out)
     }
 
     /// Text as it is, on lines of its own.
@@ -86,7 +82,7 @@ impl<'a> Contents<'a> {
         if text.ends_with('\n') { Ok(()) } else { out.write_all(b"\n") }
     }
 
-    fn packed(&self, base64: &str, media: &str, out: &mut dyn Write) -> io::Result<()> {
+    fn packed(&mut self, base64: &str, media: &str, out: &mut dyn Write) -> io::Result<()> {
         match unpacked(base64) {
             Some(bytes) => self.save(&bytes, media, out),
             None => writeln!(out, "({} that is not base64)", in_words(media)),
@@ -94,7 +90,12 @@ impl<'a> Contents<'a> {
     }
 
     /// Bytes as a file, or a word about them.
-    pub(super) fn save(&self, bytes: &[u8], media: &str, out: &mut dyn Write) -> io::Result<()> {
+    pub(super) fn save(
+        &mut self,
+        bytes: &[u8],
+        media: &str,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
         let about = format!("{}, {}", in_words(media), size(bytes.len() as u64));
         match self.files.save(media, bytes) {
             Ok(Ok(path)) => {
@@ -102,7 +103,7 @@ impl<'a> Contents<'a> {
             }
             Ok(Err(advice)) => writeln!(out, "[{about}; {advice}]"),
             Err(error) => {
-                self.faults.borrow_mut().push(error.to_string());
+                self.faults.push(error.to_string());
                 writeln!(out, "({about}, that could not be written)")
             }
         }
@@ -110,17 +111,22 @@ impl<'a> Contents<'a> {
 
     fn link(&self, block: &Members<'_>, out: &mut dyn Write) -> io::Result<()> {
         let text = |name: &str| one_line(&text(block, name).unwrap_or_default());
-        let mut about = vec![text("title"), text("description"), text("mimeType")];
-        if about[0].is_empty() {
-            about[0] = text("name");
-        }
-        about.retain(|part| !part.is_empty());
-        writeln!(out, "→ {}  {}", text("uri"), self.page.faint(&about.join(" · ")))
+        let about = about(block, Some(text("mimeType")));
+        writeln!(out, "→ {}  {}", text("uri"), self.page.faint(&about))
     }
 }
 
 fn in_words(media: &str) -> String {
     Some(one_line(media)).filter(|media| !media.is_empty()).unwrap_or_else(|| "data".to_owned())
+}
+
+/// What a resource is, in a line: its title or else its name, its description, and more.
+pub(super) fn about(resource: &Members<'_>, more: Option<String>) -> String {
+    let text = |name: &str| one_line(&text(resource, name).unwrap_or_default());
+    let title = Some(text("title")).filter(|title| !title.is_empty());
+    let parts = [title.or_else(|| Some(text("name"))), Some(text("description")), more];
+    let parts = parts.into_iter().flatten().filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join(" · ")
 }
 
 /// What a resource holds, byte for byte; where it has neither text nor bytes, its JSON.
@@ -154,21 +160,21 @@ mod tests {
     fn every_sort_of_content_is_shown() {
         let page = Page { width: 80, has_colour: false, is_terminal: true };
         let folder = tempfile::tempdir().unwrap();
-        let to_folder = Contents::new(&page, Out::Folder(folder.path().to_owned()), "t");
-        let to_nowhere = Contents::new(&page, Out::Nowhere("use --out"), "t");
-        let shown_by = |contents: &Contents<'_>, block: Value| {
+        let mut to_folder = Contents::new(&page, Files::at(folder.path(), "t").unwrap());
+        let mut to_nowhere = Contents::new(&page, Files::nowhere("use --out"));
+        let shown_by = |contents: &mut Contents<'_>, block: Value| {
             let mut out = Vec::new();
             contents.block(&block.to_string(), &mut out).unwrap();
             String::from_utf8(out).unwrap()
         };
-        let shown = |block| shown_by(&to_folder, block);
+        let mut shown = |block| shown_by(&mut to_folder, block);
         assert_eq!(shown(json!({"type": "text", "text": "a\u{1b}[2Jb"})), "a[2Jb\n");
         assert_eq!(
             shown(json!({"type": "image", "data": "aGk=", "mimeType": "image/png"})),
             format!("{} (image/png, 2 bytes)\n", folder.path().join("t-1.png").display())
         );
         let image = json!({"type": "image", "data": "aGk=", "mimeType": "image/png"});
-        assert_eq!(shown_by(&to_nowhere, image), "[image/png, 2 bytes; use --out]\n");
+        assert_eq!(shown_by(&mut to_nowhere, image), "[image/png, 2 bytes; use --out]\n");
         let broken = json!({"type": "audio", "data": "*", "mimeType": "audio/wav"});
         assert_eq!(shown(broken), "(audio/wav that is not base64)\n");
         let resource = json!({"type": "resource", "resource": {"uri": "a://b", "text": "t\n"}});

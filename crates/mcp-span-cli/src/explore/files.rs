@@ -1,6 +1,5 @@
 //! What is no text goes to files, if somebody has asked for files.
 
-use std::cell::Cell;
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -12,36 +11,91 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use crate::report::Usage;
 use mcp_span::limits;
 
-/// Where files go.
+/// What to do about something that was not saved.
+pub(super) const ADVICE: &str = "use --out FILE or DIR to save it";
+
+/// Where files go, and how many have gone there.
 #[derive(Debug)]
-pub(super) enum Out {
+pub(super) struct Files {
+    place: Place,
+    saved: usize,
+}
+
+#[derive(Debug)]
+enum Place {
     /// Nobody has asked for any; what to do about that.
     Nowhere(&'static str),
+    /// The path in a folder that names begin with.
     Folder(PathBuf),
     /// The first one goes there, the others beside it.
     File(PathBuf),
 }
 
-impl Out {
-    /// What `--out` stands for. Makes the folder, and finds out whether files can be written there:
-    /// before a server does work whose result would be lost.
-    pub(super) fn resolve(path: Option<&Path>, advice: &'static str) -> Result<Self, Usage> {
-        let Some(path) = path else { return Ok(Self::Nowhere(advice)) };
-        let wrong = |error: io::Error| {
-            Usage::new(format!("--out {}: cannot write there: {error}", path.display()))
-        };
-        if path.is_dir() || path.to_string_lossy().ends_with(['/', std::path::MAIN_SEPARATOR]) {
-            fs::create_dir_all(path).and_then(|()| probe(path)).map_err(wrong)?;
-            return Ok(Self::Folder(path.to_owned()));
-        }
-        match fs::metadata(path) {
-            Ok(known) if known.is_file() => OpenOptions::new().write(true).open(path).map(drop),
-            Ok(_) => Err(io::Error::other("it is not a regular file")),
-            Err(_) => probe(path.parent().unwrap_or(Path::new(""))),
-        }
-        .map_err(wrong)?;
-        Ok(Self::File(path.to_owned()))
+impl Files {
+    /// No files. The advice says what to do about that.
+    pub(super) fn nowhere(advice: &'static str) -> Self {
+        Self { place: Place::Nowhere(advice), saved: 0 }
     }
+
+    /// What `--out` stands for; in a folder, names begin like `name`. Makes the folder, and finds
+    /// out whether files can be written there: before a server does work whose result would be lost.
+    pub(super) fn at(path: &Path, name: &str) -> Result<Self, Usage> {
+        let is_folder = path.to_string_lossy().ends_with(['/', std::path::MAIN_SEPARATOR]);
+        let place = match fs::metadata(path) {
+            Ok(known) if known.is_dir() => probe(path).map(|()| in_folder(path, name)),
+            _ if is_folder => fs::create_dir_all(path).map(|()| in_folder(path, name)),
+            Ok(known) if known.is_file() => {
+                OpenOptions::new().write(true).open(path).map(|_| Place::File(path.to_owned()))
+            }
+            Ok(_) => Err(io::Error::other("it is not a regular file")),
+            Err(_) => {
+                let folder = path.parent().unwrap_or(Path::new(""));
+                probe(folder).map(|()| Place::File(path.to_owned()))
+            }
+        };
+        let wrong = |error| format!("--out {}: cannot write there: {error}", path.display());
+        Ok(Self { place: place.map_err(wrong)?, saved: 0 })
+    }
+
+    /// Whether a file was named, no folder.
+    pub(super) fn is_one(&self) -> bool {
+        matches!(self.place, Place::File(_))
+    }
+
+    /// Writes a file and gives its path, or what to do to have one.
+    pub(super) fn save(
+        &mut self,
+        media: &str,
+        bytes: &[u8],
+    ) -> io::Result<Result<PathBuf, &'static str>> {
+        self.saved += 1;
+        match &self.place {
+            Place::Nowhere(advice) => return Ok(Err(advice)),
+            Place::Folder(stem) => numbered(stem, 1, media, bytes),
+            Place::File(path) if self.saved == 1 => match fs::write(path, bytes) {
+                Ok(()) => Ok(path.clone()),
+                Err(error) => Err(unwritable(path, &error)),
+            },
+            Place::File(path) => numbered(&path.with_extension(""), 2, media, bytes),
+        }
+        .map(Ok)
+    }
+
+    /// The file that was asked for, but for which there was nothing.
+    pub(super) fn unused(&self) -> Option<&Path> {
+        match &self.place {
+            Place::File(path) if self.saved == 0 => Some(path),
+            _ => None,
+        }
+    }
+}
+
+fn in_folder(folder: &Path, name: &str) -> Place {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    let plain = |c: char| if is_plain(c) { c } else { '-' };
+    let stem: String = name.chars().take(limits::COLUMN).map(plain).collect();
+    let stem = stem.trim_matches('-');
+    Place::Folder(folder.join(if stem.is_empty() { "file" } else { stem }))
 }
 
 /// Whether files can be made in a folder.
@@ -50,56 +104,6 @@ fn probe(folder: &Path) -> io::Result<()> {
     let made = OpenOptions::new().write(true).create_new(true).open(&probe);
     let _ = fs::remove_file(&probe);
     made.map(drop)
-}
-
-/// Writes files, and knows what they are called.
-#[derive(Debug)]
-pub(super) struct Files {
-    out: Out,
-    /// What the names in a folder begin with.
-    stem: String,
-    saved: Cell<usize>,
-}
-
-impl Files {
-    /// Files with names that begin like `name`.
-    pub(super) fn new(out: Out, name: &str) -> Self {
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-        let plain = |c: char| if is_plain(c) { c } else { '-' };
-        let stem: String = name.chars().take(limits::COLUMN).map(plain).collect();
-        let stem = match stem.trim_matches('-') {
-            "" => "file".to_owned(),
-            stem => stem.to_owned(),
-        };
-        Self { out, stem, saved: Cell::new(0) }
-    }
-
-    /// Writes a file and gives its path, or what to do to have one.
-    pub(super) fn save(
-        &self,
-        media: &str,
-        bytes: &[u8],
-    ) -> io::Result<Result<PathBuf, &'static str>> {
-        let is_first = self.saved.replace(self.saved.get() + 1) == 0;
-        let path = match &self.out {
-            Out::Nowhere(advice) => return Ok(Err(advice)),
-            Out::Folder(folder) => numbered(&folder.join(&self.stem), 1, media, bytes)?,
-            Out::File(path) if is_first => {
-                fs::write(path, bytes).map_err(|error| unwritable(path, &error))?;
-                path.clone()
-            }
-            Out::File(path) => numbered(&path.with_extension(""), 2, media, bytes)?,
-        };
-        Ok(Ok(path))
-    }
-
-    /// The file that was asked for, but for which there was nothing.
-    pub(super) fn unused(&self) -> Option<&Path> {
-        match &self.out {
-            Out::File(path) if self.saved.get() == 0 => Some(path),
-            _ => None,
-        }
-    }
 }
 
 /// Writes a file with the next free number, never over one that is there.
@@ -183,22 +187,23 @@ fn extension(media: &str) -> &'static str {
 mod tests {
     use super::*;
 
-    fn saved(files: &Files, media: &str, bytes: &[u8]) -> io::Result<PathBuf> {
+    fn saved(files: &mut Files, media: &str, bytes: &[u8]) -> io::Result<PathBuf> {
         files.save(media, bytes).map(Result::unwrap)
     }
 
     #[test]
     fn a_file_that_is_in_the_folder_is_never_written_over() {
         let folder = tempfile::tempdir().unwrap();
-        let files = Files::new(Out::Folder(folder.path().to_owned()), "../get image!");
-        let first = saved(&files, "image/png", b"one").unwrap();
-        let second = saved(&files, "image/png; x=y", b"two").unwrap();
+        let mut files = Files::at(folder.path(), "../get image!").unwrap();
+        let first = saved(&mut files, "image/png", b"one").unwrap();
+        let second = saved(&mut files, "image/png; x=y", b"two").unwrap();
         assert_eq!(first, folder.path().join("get-image-1.png"));
         assert_eq!(second, folder.path().join("get-image-2.png"));
         assert_eq!(fs::read(first).unwrap(), b"one");
         assert_eq!(fs::read(second).unwrap(), b"two");
-        let nowhere = Files::new(Out::Folder(folder.path().join("none")), "x");
-        assert!(saved(&nowhere, "a/b", b"").unwrap_err().to_string().contains("x-1.bin"));
+        let mut gone = Files::at(&folder.path().join("gone/"), "x").unwrap();
+        fs::remove_dir(folder.path().join("gone")).unwrap();
+        assert!(saved(&mut gone, "a/b", b"").unwrap_err().to_string().contains("x-1.bin"));
     }
 
     #[test]
@@ -206,33 +211,31 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.b.png");
         fs::write(&path, "old and longer").unwrap();
-        let files = Files::new(Out::resolve(Some(&path), "").unwrap(), "x");
+        let mut files = Files::at(&path, "x").unwrap();
         assert_eq!(files.unused(), Some(&*path));
-        assert_eq!(saved(&files, "image/png", b"one").unwrap(), path);
+        assert_eq!(saved(&mut files, "image/png", b"one").unwrap(), path);
         assert_eq!(files.unused(), None);
-        let second = saved(&files, "text/csv", b"two").unwrap();
+        let second = saved(&mut files, "text/csv", b"two").unwrap();
         assert_eq!(second, folder.path().join("a.b-2.csv"));
         assert_eq!(
             (fs::read(path).unwrap(), fs::read(second).unwrap()),
             (b"one".into(), b"two".into())
         );
-        let nowhere = Files::new(Out::resolve(None, "advice").unwrap(), "x");
+        let mut nowhere = Files::nowhere("advice");
         assert_eq!(nowhere.save("a/b", b"").unwrap(), Err("advice"));
     }
 
     #[test]
     fn what_cannot_be_a_file_is_refused_before_anything_is_asked() {
         let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| Out::resolve(Some(&folder.path().join(name)), "");
-        assert!(matches!(at(""), Ok(Out::Folder(_))));
-        assert!(matches!(at("new/"), Ok(Out::Folder(_))) && folder.path().join("new").is_dir());
-        assert!(matches!(at("new"), Ok(Out::Folder(_))));
-        assert!(
-            matches!(at("out.bin"), Ok(Out::File(_))) && !folder.path().join("out.bin").exists()
-        );
+        let at = |name: &str| Files::at(&folder.path().join(name), "x");
+        assert!(!at("").unwrap().is_one());
+        assert!(!at("new/").unwrap().is_one() && folder.path().join("new").is_dir());
+        assert!(!at("new").unwrap().is_one());
+        assert!(at("out.bin").unwrap().is_one() && !folder.path().join("out.bin").exists());
         assert!(at("none/out.bin").unwrap_err().0.contains("cannot write there"));
         if cfg!(unix) {
-            let why = Out::resolve(Some(Path::new("/dev/null")), "").unwrap_err().0;
+            let why = Files::at(Path::new("/dev/null"), "x").unwrap_err().0;
             assert!(why.contains("not a regular file"), "{why}");
         }
     }

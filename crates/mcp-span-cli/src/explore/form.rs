@@ -1,6 +1,5 @@
 //! Asks a person what a server wants to know: one line for each field, over any reader and writer.
 
-use std::collections::HashSet;
 use std::io::{self, BufRead, Write};
 
 use serde_json::{Map, Value, json};
@@ -15,7 +14,7 @@ use mcp_span::untrusted::Untrusted;
 /// Asks all of it, and gives the result of `elicitation/create`, whose `params` are these. The end
 /// of the input cancels.
 pub(super) fn ask(params: &str, input: &mut impl BufRead, output: &mut impl Write) -> Value {
-    let answer = Form { input, output }.ask(&lenient(params), &names(params));
+    let answer = Form { input, output }.ask(params);
     answer.unwrap_or_else(|_| action("cancel"))
 }
 
@@ -29,7 +28,8 @@ struct Form<'a, I, O> {
 }
 
 impl<I: BufRead, O: Write> Form<'_, I, O> {
-    fn ask(&mut self, params: &Value, names: &[String]) -> io::Result<Value> {
+    fn ask(&mut self, json: &str) -> io::Result<Value> {
+        let params = lenient(json);
         let message = Untrusted(params["message"].as_str().unwrap_or_default()).block();
         writeln!(self.output, "The server asks: {message}")?;
         if params["mode"] == "url" {
@@ -43,13 +43,14 @@ impl<I: BufRead, O: Write> Form<'_, I, O> {
         if let Some(refusal) = self.refusal("Answer it?")? {
             return Ok(refusal);
         }
-        let required: HashSet<&str> =
-            schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let members = Members::of(json).unwrap_or_default();
         let mut content = Map::new();
-        for name in names {
-            let Some(field) = schema["properties"].get(name) else { continue };
-            if let Some(value) = self.field(name, field, required.contains(&**name))? {
-                content.insert(name.clone(), value);
+        for (name, field) in schema::properties(members.get("requestedSchema").unwrap_or_default())
+        {
+            let is_required =
+                schema["required"].as_array().is_some_and(|names| names.contains(&json!(name)));
+            if let Some(value) = self.field(&name, &field, is_required)? {
+                content.insert(name, value);
             }
         }
         Ok(json!({"action": "accept", "content": content}))
@@ -110,17 +111,6 @@ impl<I: BufRead, O: Write> Form<'_, I, O> {
         let line = line.trim();
         Ok((!line.is_empty()).then(|| line.to_owned()))
     }
-}
-
-/// The names of the fields in the order in which the server has put them, which only the text has.
-fn names(params: &str) -> Vec<String> {
-    let inside = |json: &str, name: &str| Some(Members::of(json)?.get(name)?.to_owned());
-    let schema = inside(params, "requestedSchema");
-    let properties = schema.and_then(|schema| inside(&schema, "properties")).unwrap_or_default();
-    let properties = Members::of(&properties).unwrap_or_default();
-    let mut known = HashSet::new();
-    let names = properties.iter().map(|(name, _)| name.into_owned());
-    names.filter(|name| known.insert(name.clone())).collect()
 }
 
 /// Why a value is not what the field takes: its type or, for each of a list, the choices.

@@ -47,16 +47,6 @@ pub(super) fn name(item: &RawValue) -> Option<String> {
     Members::of(item.get())?.text("name")
 }
 
-/// The name that was typed, if any.
-pub(super) fn at_most_one(context: &Context) -> Result<Option<&str>, Usage> {
-    match context.words.as_slice() {
-        [] => Ok(None),
-        [name] => Ok(Some(name)),
-        [_, more, ..] => Err(Usage::new(format!("unexpected argument '{more}'"))
-            .hint("give one name, or none for a list of all")),
-    }
-}
-
 /// A list under the name that the protocol has for it.
 pub(super) fn json_list(member: &str, items: &[Box<RawValue>]) -> String {
     let items: Vec<&str> = items.iter().map(|item| item.get()).collect();

@@ -1,36 +1,31 @@
 //! The arguments of a tool, as a person reads them: names in the server's order, types in words.
 
-use std::collections::HashSet;
-
 use serde_json::Value;
 
 use super::schema;
 use crate::output::one_line;
 use mcp_span::lenient::lenient;
 use mcp_span::limits;
-use mcp_span::message::Members;
+
+/// How deep lists in lists are told.
+const LISTS_IN_LISTS: usize = 2;
 
 /// Rows of name, type and description; what must be given has a star.
 pub(super) fn rows(schema: &str) -> Vec<Vec<String>> {
     let root = lenient(schema);
     let required = root["required"].as_array().cloned().unwrap_or_default();
-    // Only the text has the order in which the server has put them.
-    let members = Members::of(schema).unwrap_or_default();
-    let properties = members.get("properties").and_then(Members::of).unwrap_or_default();
-    let row = |(name, text): (std::borrow::Cow<'_, str>, &str)| {
-        let property = lenient(text);
-        let star = if required.iter().any(|r| r == &*name) { "*" } else { "" };
+    let row = |(name, property): (String, Value)| {
+        let star = if required.iter().any(|r| r.as_str() == Some(&name)) { "*" } else { "" };
         let about = schema::resolved(&property, &root)["description"].as_str().unwrap_or_default();
         let about = property["description"].as_str().unwrap_or(about);
         vec![format!("{}{star}", one_line(&name)), type_cell(&property, &root), one_line(about)]
     };
-    properties.iter().map(row).collect()
+    schema::properties(schema).into_iter().map(row).collect()
 }
 
 /// Type, limits and default of a value.
 fn type_cell(schema: &Value, root: &Value) -> String {
-    let mut steps = limits::SCHEMA_STEPS;
-    let mut text = type_words(schema, root, &mut steps, 0);
+    let mut text = type_words(schema, root, LISTS_IN_LISTS);
     let resolved = schema::resolved(schema, root);
     let bound = |name: &str| resolved.get(name).filter(|bound| bound.is_number());
     match (bound("minimum"), bound("maximum")) {
@@ -53,42 +48,34 @@ fn cut(mut text: String) -> String {
     text
 }
 
-/// The types in words, of at most so many schemas: branches that refer to each other double at each
-/// turn.
-fn type_words(schema: &Value, root: &Value, steps: &mut usize, depth: usize) -> String {
-    let schema = schema::resolved(schema, root);
-    let Some(left) = steps.checked_sub(1).filter(|_| depth <= limits::SCHEMA_DEPTH) else {
-        return "any".to_owned();
-    };
-    *steps = left;
-    let list = |word: &str| schema[word].as_array().map(Vec::as_slice);
-    if let Some(values) = list("enum") {
-        let texts: Vec<String> = values.iter().take(limits::TYPE_WORDS).map(plain).collect();
-        return cut(texts.join("|"));
-    }
-    if let Some(value) = schema.get("const") {
-        return plain(value);
-    }
-    let mut words: Vec<String> = match (&schema["type"], list("anyOf").or(list("oneOf"))) {
-        (Value::String(name), _) if name == "array" => {
-            match schema.get("items").map(|items| type_words(items, root, steps, depth + 1)) {
-                Some(items) if items != "any" => vec![format!("array of {items}")],
-                _ => vec![name.clone()],
+/// The types or choices in words; lists in lists are told so deep.
+fn type_words(schema: &Value, root: &Value, depth: usize) -> String {
+    let mut words: Vec<String> = Vec::new();
+    for part in schema::parts(schema, root).into_iter().take(limits::SCHEMA_PARTS) {
+        let word = match (&part["type"], &part["enum"], part.get("const")) {
+            (_, Value::Array(values), _) => {
+                let values = values.iter().take(limits::TYPE_WORDS).map(plain);
+                values.collect::<Vec<_>>().join("|")
             }
+            (_, _, Some(value)) => plain(value),
+            (Value::String(name), ..) if name == "array" && depth > 0 => {
+                match type_words(&part["items"], root, depth - 1) {
+                    items if items == "any" => name.clone(),
+                    items => format!("array of {items}"),
+                }
+            }
+            (Value::String(name), ..) => name.clone(),
+            (Value::Array(names), ..) => {
+                names.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" or ")
+            }
+            _ if part["properties"].is_object() => "object".to_owned(),
+            _ => continue,
+        };
+        if !words.contains(&word) {
+            words.push(word);
         }
-        (Value::String(name), _) => vec![name.clone()],
-        (Value::Array(names), _) => {
-            names.iter().filter_map(Value::as_str).map(str::to_owned).collect()
-        }
-        (_, Some(parts)) => {
-            parts.iter().map(|part| type_words(part, root, steps, depth + 1)).collect()
-        }
-        _ if schema["properties"].is_object() => vec!["object".to_owned()],
-        _ => vec!["any".to_owned()],
-    };
-    let mut known = HashSet::new();
-    words.retain(|word| known.insert(word.clone()));
-    cut(words.join(" or "))
+    }
+    if words.is_empty() { "any".to_owned() } else { cut(words.join(" or ")) }
 }
 
 fn plain(value: &Value) -> String {

@@ -7,24 +7,21 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::args::Target;
-use super::arguments::{Typed, load};
+use super::arguments::{self, Typed, load};
 use super::content::{Contents, entries};
-use super::files::Out;
+use super::files::Files;
 use super::items;
 use super::session::{self, Context, Outcome};
 use crate::output::{Page, one_line};
-use crate::report::{CommandError, Usage};
+use crate::report::CommandError;
 use mcp_span::client;
 use mcp_span::lenient::lenient;
 use mcp_span::message::Members;
 
 /// Gets it.
 pub(crate) fn run(typed: &Target) -> Result<ExitCode, CommandError> {
-    let Some((name, words)) = typed.words.split_first() else {
-        let usage = "mcp-span prompt <URL> NAME [key=value…]";
-        return Err(Usage::new("the name of a prompt is missing").hint(usage).into());
-    };
-    let (name, arguments) = (name.clone(), Typed::read(words, load)?);
+    let words = typed.words("prompt")?;
+    let (name, arguments) = (words[0].clone(), Typed::read(&words[1..], load)?);
     session::run(typed, move |context| get(context, name, arguments))
 }
 
@@ -39,8 +36,7 @@ async fn get(context: Context, name: String, arguments: Typed) -> Outcome {
     };
     let hint = format!("'mcp-span prompts <URL> {name}' shows what it takes");
     let arguments = arguments.checked(&schema, &format!("the prompt '{name}'"), hint, &context)?;
-    let params = format!(r#"{{"name":{},"arguments":{arguments}}}"#, Value::from(&*name));
-    let params = RawValue::from_string(params).map_err(io::Error::from)?;
+    let params = arguments::params(&name, &arguments)?;
     context.status.set(&format!("getting {name}"));
     let result = context.client.request_raw("prompts/get", &params).raw().await?;
     if context.is_json {
@@ -49,13 +45,13 @@ async fn get(context: Context, name: String, arguments: Typed) -> Outcome {
     let Some(messages) = entries(result.get(), "messages") else {
         return context.print_odd(result.get(), "messages");
     };
-    let contents = Contents::new(&context.page, Out::Nowhere("--json has it"), &name);
+    let mut contents = Contents::new(&context.page, Files::nowhere("--json has it"));
     context.print_with(|out| {
         for (number, message) in messages.iter().enumerate() {
             if number > 0 {
                 writeln!(out)?;
             }
-            show(message.get(), &contents, &context.page, out)?;
+            show(message.get(), &mut contents, &context.page, out)?;
         }
         Ok(())
     })?;
@@ -64,7 +60,7 @@ async fn get(context: Context, name: String, arguments: Typed) -> Outcome {
 
 fn show(
     message: &str,
-    contents: &Contents<'_>,
+    contents: &mut Contents<'_>,
     page: &Page,
     out: &mut dyn Write,
 ) -> io::Result<()> {

@@ -15,12 +15,13 @@ use mcp_span::message::Members;
 
 /// Lists prompts, or shows one.
 pub(crate) fn run(typed: &Target) -> Result<ExitCode, CommandError> {
+    typed.words("prompts")?;
     session::run(typed, show)
 }
 
 async fn show(context: Context) -> Outcome {
     let prompts = items::list::<client::Prompt>(&context).await?;
-    let Some(name) = items::at_most_one(&context)? else {
+    let Some(name) = context.words.first() else {
         return print_all(&context, &prompts, "prompt", describe);
     };
     let prompt = items::find(&prompts, name, "prompt")?.get();

@@ -12,23 +12,33 @@ use crate::report::{CommandError, Usage};
 
 /// Sends it.
 pub(crate) fn run(typed: &Raw) -> Result<ExitCode, CommandError> {
-    let (method, params) = match typed.target.words.as_slice() {
-        [method] => (method.clone(), None),
-        [method, params] => (method.clone(), Some(json(params)?)),
-        _ => {
-            let usage = "mcp-span raw <URL> METHOD [PARAMS]";
-            return Err(Usage::new("give a method, and its parameters as one JSON")
-                .hint(usage)
-                .into());
-        }
-    };
+    let words = typed.target.words("raw")?;
+    let method = words[0].clone();
+    let params = words.get(1).map(|word| json(word)).transpose()?;
     let is_notification = typed.notify;
-    session::run(&typed.target, move |context| async move {
-        match is_notification {
-            true => notify(&context, &method, params).await,
-            false => ask(&context, method, params).await,
-        }
-    })
+    session::run(&typed.target, move |context| send(context, method, params, is_notification))
+}
+
+async fn send(
+    context: Context,
+    method: String,
+    params: Option<Box<RawValue>>,
+    is_notification: bool,
+) -> Outcome {
+    if is_notification {
+        context.client.notify_raw(&method, params.as_deref()).await?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    context.status.set(&method);
+    let request = match &params {
+        Some(params) => context.client.request_raw(method, params),
+        None => context.client.request(method, serde_json::Value::Null),
+    };
+    let result = request.raw().await?;
+    match context.page.is_terminal && !context.is_json {
+        true => context.print_with(|out| pretty(result.get(), out)),
+        false => context.print_json(result.get()),
+    }
 }
 
 fn json(word: &str) -> Result<Box<RawValue>, Usage> {
@@ -39,22 +49,4 @@ fn json(word: &str) -> Result<Box<RawValue>, Usage> {
         true => Ok(params),
         false => Err(Usage::new("the parameters must be a JSON object or array")),
     }
-}
-
-async fn ask(context: &Context, method: String, params: Option<Box<RawValue>>) -> Outcome {
-    context.status.set(&method);
-    let request = match &params {
-        Some(params) => context.client.request_raw(method, params),
-        None => context.client.request(method, serde_json::Value::Null),
-    };
-    let result = request.raw().await?;
-    if context.page.is_terminal && !context.is_json {
-        return context.print_with(|out| pretty(result.get(), out).and_then(|()| writeln!(out)));
-    }
-    context.print_json(result.get())
-}
-
-async fn notify(context: &Context, method: &str, params: Option<Box<RawValue>>) -> Outcome {
-    context.client.notify_raw(method, params.as_deref()).await?;
-    Ok(ExitCode::SUCCESS)
 }

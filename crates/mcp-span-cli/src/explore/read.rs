@@ -6,17 +6,14 @@ use std::process::ExitCode;
 
 use super::args::Read;
 use super::content::{Contents, bytes, entries, text};
-use super::files::Out;
+use super::files::{self, Files};
 use super::session::{self, Context, Outcome};
 use crate::report::{CommandError, Usage};
 use mcp_span::message::Members;
 
 /// Reads it.
 pub(crate) fn run(typed: &Read) -> Result<ExitCode, CommandError> {
-    let [uri] = typed.target.words.as_slice() else {
-        return Err(Usage::new("give one resource").hint("mcp-span read <URL> URI").into());
-    };
-    let (uri, out) = (uri.clone(), typed.out.as_deref());
+    let (uri, out) = (typed.target.words("read")?[0].clone(), typed.out.as_deref());
     let is_dash = out == Some(Path::new("-"));
     if is_dash && stdout().is_terminal() {
         let why = "--out - is not for a terminal";
@@ -24,12 +21,14 @@ pub(crate) fn run(typed: &Read) -> Result<ExitCode, CommandError> {
     }
     // Of a pipe nobody wants to know what a terminal could show.
     let to_stdout = is_dash || (out.is_none() && !stdout().is_terminal());
-    let advice = "use --out FILE or DIR to save it";
-    let out = Out::resolve(out.filter(|_| !is_dash), advice)?;
-    session::run(&typed.target, move |context| read(context, uri, out, to_stdout))
+    let files = match out.filter(|_| !is_dash) {
+        Some(path) => Files::at(path, stem(&uri))?,
+        None => Files::nowhere(files::ADVICE),
+    };
+    session::run(&typed.target, move |context| read(context, uri, files, to_stdout))
 }
 
-async fn read(context: Context, uri: String, out: Out, to_stdout: bool) -> Outcome {
+async fn read(context: Context, uri: String, files: Files, to_stdout: bool) -> Outcome {
     context.status.set(&format!("reading {uri}"));
     let result = context.client.read(&uri).raw().await?;
     if context.is_json {
@@ -45,8 +44,8 @@ async fn read(context: Context, uri: String, out: Out, to_stdout: bool) -> Outco
         return context
             .print_with(|out| all.iter().try_for_each(|one| out.write_all(&bytes(one)?)));
     }
-    let is_one_file = matches!(out, Out::File(_));
-    let contents = Contents::new(&context.page, out, stem(&uri));
+    let is_one_file = files.is_one();
+    let mut contents = Contents::new(&context.page, files);
     context.print_with(|out| {
         for resource in &all {
             let members = Members::of(resource.get()).unwrap_or_default();

@@ -5,21 +5,18 @@ use std::process::ExitCode;
 use serde_json::Value;
 
 use super::args::Target;
+use super::content;
 use super::items::{self, is_unknown, json_list, objects};
 use super::session::{self, Context, Outcome};
 use crate::output::{self, Page, count, one_line};
-use crate::report::{CommandError, Usage};
+use crate::report::CommandError;
 use mcp_span::client::{self, Class};
 use mcp_span::lenient::lenient;
 use mcp_span::message::Members;
 
 /// Lists resources and their templates.
 pub(crate) fn run(typed: &Target) -> Result<ExitCode, CommandError> {
-    if let Some(word) = typed.words.first() {
-        return Err(Usage::new(format!("unexpected argument '{word}'"))
-            .hint("to read a resource: mcp-span read <URL> URI")
-            .into());
-    }
+    typed.words("resources")?;
     session::run(typed, show)
 }
 
@@ -62,13 +59,9 @@ async fn show(context: Context) -> Outcome {
 /// Address, media type and what it is, one below the other.
 fn table(page: &Page, items: &[Members<'_>], address: &str) -> String {
     let row = |item: &Members<'_>| {
-        let text = |name: &str| one_line(&super::content::text(item, name).unwrap_or_default());
+        let text = |name: &str| one_line(&content::text(item, name).unwrap_or_default());
         let size = item.get("size").map(lenient).as_ref().and_then(Value::as_u64);
-        let title = Some(text("title")).filter(|title| !title.is_empty());
-        let mut about = vec![title.unwrap_or_else(|| text("name")), text("description")];
-        about.extend(size.map(output::size));
-        about.retain(|part| !part.is_empty());
-        vec![text(address), text("mimeType"), about.join(" · ")]
+        vec![text(address), text("mimeType"), content::about(item, size.map(output::size))]
     };
     page.columns(0, &items.iter().map(row).collect::<Vec<_>>())
 }

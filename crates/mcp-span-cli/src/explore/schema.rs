@@ -6,7 +6,9 @@ use std::collections::HashSet;
 use serde_json::{Map, Value};
 
 use crate::nearest::did_you_mean;
+use mcp_span::lenient::lenient;
 use mcp_span::limits;
+use mcp_span::message::Members;
 use mcp_span::untrusted::Untrusted;
 
 /// What a schema stands for, if it is just a reference to a part of `root`.
@@ -22,27 +24,44 @@ pub(super) fn resolved<'a>(schema: &'a Value, root: &'a Value) -> &'a Value {
     schema
 }
 
+/// The properties of an object with their schemas, in the order in which the server has put them,
+/// which only the text has.
+pub(super) fn properties(schema: &str) -> Vec<(String, Value)> {
+    let members = Members::of(schema).unwrap_or_default();
+    let properties = members.get("properties").and_then(Members::of).unwrap_or_default();
+    let mut known = HashSet::new();
+    let named = properties.iter().map(|(name, text)| (name.into_owned(), lenient(text)));
+    named.filter(|(name, _)| known.insert(name.clone())).collect()
+}
+
+/// The parts that a schema is made of, behind references and choices. They may refer to each other:
+/// each is looked at once.
+pub(super) fn parts<'a>(schema: &'a Value, root: &'a Value) -> Vec<&'a Value> {
+    let mut parts = Vec::new();
+    let mut left = vec![schema];
+    let mut seen = HashSet::new();
+    while let Some(part) = left.pop().map(|part| resolved(part, root)) {
+        if seen.insert(std::ptr::from_ref(part)) {
+            parts.push(part);
+            let words = ["allOf", "oneOf", "anyOf"];
+            left.extend(words.iter().flat_map(|word| list(&part[*word])).rev());
+        }
+    }
+    parts
+}
+
 /// The types that a value may have; none if anything goes.
 pub(super) fn types<'a>(schema: &'a Value, root: &'a Value) -> Vec<&'a str> {
     let mut types = Vec::new();
-    let mut parts = vec![schema];
-    // Parts may refer to each other: each is looked at once.
-    let mut seen = HashSet::new();
-    while let Some(part) = parts.pop() {
-        let part = resolved(part, root);
-        if !seen.insert(std::ptr::from_ref(part)) {
-            continue;
-        }
+    for part in parts(schema, root) {
         match &part["type"] {
             Value::String(name) => types.push(&**name),
             Value::Array(names) => types.extend(names.iter().filter_map(Value::as_str)),
             _ => {
-                types.extend(list(&part["enum"]).iter().map(|value| -> &str { type_of(value) }));
-                types.extend(part.get("const").map(type_of));
+                let values = list(&part["enum"]).iter().chain(part.get("const"));
+                types.extend(values.map(|value| -> &str { type_of(value) }));
             }
         }
-        let words = ["allOf", "oneOf", "anyOf"];
-        parts.extend(words.iter().flat_map(|word| list(&part[*word])).rev());
     }
     let mut known = HashSet::new();
     types.retain(|name| known.insert(*name));

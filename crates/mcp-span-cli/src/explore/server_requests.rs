@@ -1,7 +1,7 @@
 //! Requests of the server: a person at the terminal answers, or the capability is not offered.
 
 use std::io::{BufReader, IsTerminal};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
@@ -54,7 +54,7 @@ impl Handler for ServerRequests {
         match (&*method, &self.prompt, &self.roots) {
             ("elicitation/create", Some(prompt), _) => {
                 let members = message.members();
-                let answer = prompt.put(members.get("params").unwrap_or("null").to_owned());
+                let answer = prompt.ask(members.get("params").unwrap_or("null").to_owned());
                 Box::pin(async move {
                     // Where nobody can be asked, nobody has said anything.
                     Ok(answer.await.unwrap_or_else(|| json!({"action": "cancel"})))
@@ -75,43 +75,34 @@ type Question = (String, oneshot::Sender<Value>);
 /// The terminal: one question at a time, on a thread of its own, since a terminal can only be
 /// waited for by blocking. It ends with the program.
 struct Prompt {
-    status: Status,
-    /// The thread has the other end; there is none before the first question.
-    questions: Mutex<Option<mpsc::Sender<Question>>>,
+    questions: mpsc::Sender<Question>,
 }
 
 impl Prompt {
     fn new(status: Status) -> Self {
-        Self { status, questions: Mutex::new(None) }
+        let (questions, mut asked) = mpsc::channel::<Question>(limits::TERMINAL_QUESTIONS);
+        let work = move || {
+            let mut input = BufReader::new(std::io::stdin());
+            while let Some((params, answer)) = asked.blocking_recv() {
+                if answer.is_closed() {
+                    continue;
+                }
+                let _pause = status.pause();
+                let _ = answer.send(form::ask(&params, &mut input, &mut std::io::stderr()));
+            }
+        };
+        // Without a thread the channel is closed, and the question cancelled.
+        let _ = std::thread::Builder::new().name("questions".to_owned()).spawn(work);
+        Self { questions }
     }
 
     /// Puts a question to the person, behind those that are there.
-    fn put(&self, params: String) -> impl Future<Output = Option<Value>> + Send + 'static {
-        let questions = {
-            let mut open = self.questions.lock().unwrap_or_else(PoisonError::into_inner);
-            open.get_or_insert_with(|| begin(self.status.clone())).clone()
-        };
+    fn ask(&self, params: String) -> impl Future<Output = Option<Value>> + Send + 'static {
+        let questions = self.questions.clone();
         async move {
             let (answer, answered) = oneshot::channel();
             questions.send((params, answer)).await.ok()?;
             answered.await.ok()
         }
     }
-}
-
-fn begin(status: Status) -> mpsc::Sender<Question> {
-    let (sender, mut questions) = mpsc::channel::<Question>(limits::TERMINAL_QUESTIONS);
-    let work = move || {
-        let mut input = BufReader::new(std::io::stdin());
-        while let Some((params, answer)) = questions.blocking_recv() {
-            if answer.is_closed() {
-                continue;
-            }
-            let _pause = status.pause();
-            let _ = answer.send(form::ask(&params, &mut input, &mut std::io::stderr()));
-        }
-    };
-    // Without a thread the channel is closed, and the question cancelled.
-    let _ = std::thread::Builder::new().name("questions".to_owned()).spawn(work);
-    sender
 }

@@ -75,7 +75,7 @@ impl Context {
     pub(super) fn print_odd(&self, json: &str, missing: &str) -> Outcome {
         self.status.clear();
         report::error(&format!("the server's answer has no '{missing}'; this is what it sent"));
-        self.print_with(|out| pretty(json, out).and_then(|()| writeln!(out)))?;
+        self.print_with(|out| pretty(json, out))?;
         Ok(ExitCode::FAILURE)
     }
 }

@@ -17,13 +17,14 @@ use mcp_span::message::Members;
 
 /// Lists tools, or shows one.
 pub(crate) fn run(typed: &Target) -> Result<ExitCode, CommandError> {
+    typed.words("tools")?;
     session::run(typed, show)
 }
 
 async fn show(context: Context) -> Outcome {
     let tools = items::list::<client::Tool>(&context).await?;
     remember(&context, &tools);
-    let Some(name) = items::at_most_one(&context)? else {
+    let Some(name) = context.words.first() else {
         return print_all(&context, &tools, "tool", describe);
     };
     let tool = find(&tools, name, &context.hidden_tools)?.get();
@@ -73,7 +74,6 @@ fn print_in_full(page: &Page, tool: &str, out: &mut dyn Write) -> io::Result<()>
         if let Some(json) = tool.get(member) {
             writeln!(out, "\n{}", page.strong(title))?;
             pretty(json, out)?;
-            writeln!(out)?;
         }
     }
     Ok(())

@@ -6,87 +6,62 @@ use mcp_span::lenient::string_length;
 use mcp_span::limits;
 use mcp_span::untrusted::Untrusted;
 
-/// Writes the same JSON, indented by two; numbers stay as they are written, texts as well but for
-/// escapes in place of what a terminal would act on. What lies deeper than
+/// Writes the same JSON, indented by two, and ends the line; numbers stay as they are written, texts
+/// as well but for escapes in place of what a terminal would act on. What lies deeper than
 /// [`INDENTS`](limits::INDENTS) stays on its line.
 ///
 /// Nothing is kept on the way: what is written may be many times as long as what is read.
 pub(crate) fn pretty(json: &str, out: &mut dyn Write) -> io::Result<()> {
-    let mut layout = Layout { out, depth: 0 };
-    let mut at = 0;
+    let (mut depth, mut at) = (0_usize, 0);
+    // What stands before the next value, where it is not on a line of its own.
+    let mut before: Option<&str> = None;
     while let Some(letter) = json.as_bytes().get(at) {
-        let from = at;
-        at += match letter {
-            b'"' => string_length(&json[at..]),
-            b' ' | b'\t' | b'\r' | b'\n' | b'{' | b'[' | b'}' | b']' | b',' | b':' => 1,
-            _ => json[at..].find(ENDS).unwrap_or(json.len() - at),
-        };
-        match letter {
-            b' ' | b'\t' | b'\r' | b'\n' => {}
-            b'{' | b'[' => {
-                let rest = json[at..].trim_ascii_start();
-                let close = rest.as_bytes().first().filter(|next| matches!(next, b'}' | b']'));
-                match close {
-                    Some(close) => {
-                        layout.out.write_all(&[*letter, *close])?;
-                        at = json.len() - rest.len() + 1;
-                    }
-                    None => layout.open(*letter)?,
-                }
+        let token = token(&json[at..], *letter);
+        at += token.len();
+        if letter.is_ascii_whitespace() {
+            continue;
+        }
+        let is_laid_out = depth <= limits::INDENTS;
+        let is_close = matches!(letter, b'}' | b']');
+        if is_close {
+            depth = depth.saturating_sub(1);
+        }
+        // An empty list or object is closed on the line on which it begins.
+        if before.is_some() != is_close {
+            match is_laid_out {
+                true => write!(out, "\n{:1$}", "", 2 * depth)?,
+                false => out.write_all(before.unwrap_or_default().as_bytes())?,
             }
-            b'}' | b']' => layout.close(*letter)?,
-            b',' => layout.comma()?,
-            b':' => layout.out.write_all(b": ")?,
-            _ => layout.token(&json[from..at])?,
+        }
+        before = match letter {
+            b'{' | b'[' => {
+                depth = depth.saturating_add(1);
+                Some("")
+            }
+            b',' => Some(" "),
+            _ => None,
+        };
+        match token {
+            ":" => out.write_all(b": ")?,
+            // Nearly all of them.
+            _ if token.bytes().all(|byte| (b' '..=b'~').contains(&byte)) => {
+                out.write_all(token.as_bytes())?;
+            }
+            _ => out.write_all(Untrusted(token).json().as_bytes())?,
         }
     }
-    Ok(())
+    out.write_all(b"\n")
 }
 
-/// What ends a number or a word.
-const ENDS: [char; 11] = ['"', ' ', '\t', '\r', '\n', '{', '[', '}', ']', ',', ':'];
-
-struct Layout<'a> {
-    out: &'a mut dyn Write,
-    depth: usize,
-}
-
-impl Layout<'_> {
-    fn open(&mut self, letter: u8) -> io::Result<()> {
-        self.depth = self.depth.saturating_add(1);
-        self.out.write_all(&[letter])?;
-        self.line("")
-    }
-
-    fn close(&mut self, letter: u8) -> io::Result<()> {
-        let is_shown = self.depth <= limits::INDENTS;
-        self.depth = self.depth.saturating_sub(1);
-        if is_shown {
-            self.line("")?;
-        }
-        self.out.write_all(&[letter])
-    }
-
-    fn comma(&mut self) -> io::Result<()> {
-        self.out.write_all(b",")?;
-        self.line(" ")
-    }
-
-    /// Begins a line; `or` stands for it where all stays on one.
-    fn line(&mut self, or: &str) -> io::Result<()> {
-        match self.depth <= limits::INDENTS {
-            true => write!(self.out, "\n{:1$}", "", 2 * self.depth),
-            false => self.out.write_all(or.as_bytes()),
-        }
-    }
-
-    fn token(&mut self, text: &str) -> io::Result<()> {
-        // Nearly all of them.
-        if text.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
-            return self.out.write_all(text.as_bytes());
-        }
-        self.out.write_all(Untrusted(text).json().as_bytes())
-    }
+/// The string, number, word or sign that `json` begins with.
+fn token(json: &str, first: u8) -> &str {
+    const ENDS: [char; 11] = ['"', ' ', '\t', '\r', '\n', '{', '[', '}', ']', ',', ':'];
+    let length = match first {
+        b'"' => string_length(json),
+        _ if ENDS.contains(&char::from(first)) => 1,
+        _ => json.find(ENDS).unwrap_or(json.len()),
+    };
+    &json[..length]
 }
 
 #[cfg(test)]
@@ -98,7 +73,8 @@ mod tests {
     fn pretty(json: &str) -> String {
         let mut out = Vec::new();
         super::pretty(json, &mut out).unwrap();
-        String::from_utf8(out).unwrap()
+        let text = String::from_utf8(out).unwrap();
+        text.strip_suffix('\n').unwrap().to_owned()
     }
 
     #[test]
