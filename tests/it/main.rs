@@ -49,6 +49,7 @@
 //! - `commands_look`: lists of tools, resources and prompts. `commands_call`: calls. `commands_raw`:
 //!   reading, prompts, and any method. `commands_odd`: answers that fit no form.
 //!   `commands_terminal`: a person at a terminal.
+//! - `snapshots`: lists, help and errors as files of expected text, at several widths.
 //! - `check_ways`: what a check says of the way to a server. `check_servers`: of what answers there.
 //!   `check_access`: of logins. `check_programs`: of child processes. `check_reports`: how it is told.
 //! - `private_files`: whose files are read and written. `environments`: what processes that we
@@ -154,6 +155,7 @@ mod seeing;
 mod server_stream;
 mod session_proofs;
 mod sessions;
+mod snapshots;
 mod soak;
 mod standing_in;
 mod states;

@@ -88,12 +88,12 @@ fn files_are_opened_by_the_module_for_private_files_but_for_those_that_the_user_
             ("crates/mcp-span/src/options/login.rs", "--oauth-private-key"),
             ("crates/mcp-span/src/os/peer_linux.rs", "the system's list of sockets"),
             (
-                "crates/mcp-span-cli/src/call/arguments.rs",
+                "crates/mcp-span-cli/src/explore/arguments.rs",
                 "an argument that the user names as a file",
             ),
             (
-                "crates/mcp-span-cli/src/call/files.rs",
-                "results, new files in a folder that the user names",
+                "crates/mcp-span-cli/src/explore/files.rs",
+                "results, in files or a folder that the user names",
             ),
             (
                 "crates/mcp-span-cli/src/compat_client.rs",
@@ -130,9 +130,8 @@ fn text_reaches_a_terminal_from_these_files_alone_and_each_of_them_filters_it() 
     let writers = ["print!(", "println!(", "eprint!(", "eprintln!(", "stdout()", "stderr()"];
     let filtered = [
         ("crates/mcp-span-cli/src/report.rs", "sentences and errors, through `plain`"),
-        ("crates/mcp-span-cli/src/visit/page.rs", "what a command shows, through `Page`"),
-        ("crates/mcp-span-cli/src/visit/trouble.rs", "failures of a command, through `plain`"),
-        ("crates/mcp-span-cli/src/visit/status.rs", "the line that tells what is being done"),
+        ("crates/mcp-span-cli/src/output/page.rs", "what a command shows, through `Page`"),
+        ("crates/mcp-span-cli/src/output/status.rs", "the line that tells what is being done"),
         ("crates/mcp-span-cli/src/oauth.rs", "where to log in"),
         ("crates/mcp-span-cli/src/paste.rs", "where to log in, and what was pasted wrongly"),
         (
@@ -141,12 +140,15 @@ fn text_reaches_a_terminal_from_these_files_alone_and_each_of_them_filters_it() 
         ),
         ("crates/mcp-span-cli/src/check/spinner.rs", "the line that tells what is being checked"),
         ("crates/mcp-span-cli/src/trace.rs", "lines of a trace, through `trace_line`"),
-        ("crates/mcp-span-cli/src/visit/asked.rs", "questions of a server, through `form`"),
+        (
+            "crates/mcp-span-cli/src/explore/server_requests.rs",
+            "questions of a server, through `form`",
+        ),
     ];
     let own_words = [
         ("crates/mcp-span-cli/src/demo.rs", "the embedded server's words, which are ours"),
-        ("crates/mcp-span-cli/src/visit/login.rs", "one sentence of ours"),
-        ("crates/mcp-span-cli/src/read.rs", "asks whether it is a terminal"),
+        ("crates/mcp-span-cli/src/explore/login.rs", "asks whether it is a terminal"),
+        ("crates/mcp-span-cli/src/explore/read.rs", "asks whether it is a terminal"),
         ("crates/mcp-span-cli/src/logging.rs", "the log, whose writer filters each line"),
         (
             "crates/mcp-span-cli/src/login_process.rs",

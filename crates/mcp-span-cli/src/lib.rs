@@ -10,8 +10,8 @@ use std::process::ExitCode;
 mod account;
 mod account_list;
 mod args;
+mod bad_arguments;
 mod browser;
-mod call;
 mod candidates;
 mod check;
 mod commands;
@@ -32,6 +32,7 @@ mod demo;
 #[cfg(test)]
 mod documentation;
 mod environment;
+mod explore;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
@@ -42,13 +43,11 @@ mod install;
 mod log_writer;
 mod logging;
 mod login_process;
-mod look;
 mod md5;
+mod nearest;
 mod oauth;
+mod output;
 mod paste;
-mod prompt;
-mod raw;
-mod read;
 mod report;
 mod secrets;
 mod servers;
@@ -62,16 +61,15 @@ mod trace_layer;
 mod trace_line;
 mod trace_summary;
 mod trace_words;
-mod visit;
-mod visit_args;
 
 use args::Parsed;
 use commands::{Command, Login};
 use compat::Translated;
 use config_file::ConfigFile;
 use mcp_span::ServerOptions;
-use mcp_span::runtime;
 use mcp_span::secret::Scrubber;
+use mcp_span::{client, runtime};
+use report::CommandError as Failure;
 use report::Usage;
 use secrets::Secrets;
 use settings::Settings;
@@ -81,15 +79,10 @@ use tokio::sync::oneshot;
 /// Runs the program and gives its exit code: 0 normal, 1 unexpected, 2 usage or configuration.
 #[must_use]
 pub fn main() -> ExitCode {
-    let typed: Vec<OsString> = std::env::args_os().collect();
+    let typed = output::flags::typed(std::env::args_os().collect());
     let is_json = typed.iter().take_while(|word| *word != "--").any(|word| word == "--json");
-    match start(typed.clone()) {
-        Ok(code) => code,
-        Err(Failure::Arguments(error)) => report::bad_arguments(&error, &typed, is_json),
-        Err(Failure::NothingTyped) => report::short_help(),
-        Err(Failure::Usage(usage)) => report::usage(&usage, is_json),
-        Err(Failure::Unexpected(error)) => report::unexpected(&error),
-    }
+    let done = start(typed.clone());
+    done.unwrap_or_else(|error| error.report(is_json, &typed, &Scrubber::default()))
 }
 
 fn config_file(args: &[OsString]) -> Result<ConfigFile, Usage> {
@@ -144,6 +137,7 @@ fn parse_and_run(
     ignored: &[String],
 ) -> Result<ExitCode, Failure> {
     let mut parsed = args::parse(args, command)?;
+    output::flags::apply(&parsed.matches);
     let line = behind(&mut parsed, file, secrets)?;
     // One word of several may be wrong without harm to the others: each is looked at by itself.
     if !matches!(parsed.cli.command, Some(Command::Check(_))) {
@@ -166,11 +160,11 @@ fn behind(parsed: &mut Parsed, file: ConfigFile, secrets: Secrets) -> Result<Lin
     let mut variables = settings::variables(std::env::vars_os(), takes)?;
     let is_demo = matches!(parsed.cli.command, Some(Command::Demo(_)));
     let mut defaults = ServerOptions::default();
-    if let Some(visit) = parsed.cli.visit_mut() {
+    if let Some(target) = parsed.cli.explore_mut() {
         let is_server = |word: &str| target::is_url(word) || file.servers.has(word);
-        visit.find_target(matches, variables.url.is_some(), is_server);
-        visit.connect.is_for_program = visit.json;
-        defaults.connect_wait = Some(visit_args::CONNECT_WAIT);
+        target.find_server(matches, variables.url.is_some(), is_server);
+        target.connect.is_for_program = target.json;
+        defaults.connect_wait = Some(explore::args::CONNECT_WAIT);
     }
     if let Some(Command::Login(login)) = &mut parsed.cli.command {
         let connect = &mut login.connect.0;
@@ -193,36 +187,6 @@ fn behind(parsed: &mut Parsed, file: ConfigFile, secrets: Secrets) -> Result<Lin
         connect.options.merge(theirs.options()?);
     }
     Ok(Line { typed: connect.clone(), file, defaults })
-}
-
-/// Why a command could not do its work.
-enum Failure {
-    /// What was typed is not what the program takes.
-    Arguments(clap::Error),
-    /// Nothing was typed, and no server is named elsewhere.
-    NothingTyped,
-    /// The user can mend it.
-    Usage(Usage),
-    /// Nobody expected it.
-    Unexpected(std::io::Error),
-}
-
-impl From<clap::Error> for Failure {
-    fn from(error: clap::Error) -> Self {
-        Self::Arguments(error)
-    }
-}
-
-impl From<Usage> for Failure {
-    fn from(usage: Usage) -> Self {
-        Self::Usage(usage)
-    }
-}
-
-impl From<std::io::Error> for Failure {
-    fn from(error: std::io::Error) -> Self {
-        Self::Unexpected(error)
-    }
 }
 
 fn run(parsed: &Parsed, line: &Line, ignored: &[String]) -> Result<ExitCode, Failure> {
@@ -252,15 +216,15 @@ fn run(parsed: &Parsed, line: &Line, ignored: &[String]) -> Result<ExitCode, Fai
         // Done before any setting is read, unless a flag stands before its name.
         Some(Command::Completions(typed)) => completions::run(typed),
         Some(Command::Man) => completions::man(),
-        Some(Command::Tools(typed)) => look::tools(typed),
-        Some(Command::Resources(typed)) => look::resources(typed),
-        Some(Command::Prompts(typed)) => look::prompts(typed),
-        Some(Command::Call(typed)) => call::run(typed),
-        Some(Command::Read(typed)) => read::run(typed),
-        Some(Command::Prompt(typed)) => prompt::run(typed),
-        Some(Command::Raw(typed)) => raw::run(typed),
+        Some(Command::Tools(typed)) => explore::tools(typed),
+        Some(Command::Resources(typed)) => explore::resources(typed),
+        Some(Command::Prompts(typed)) => explore::prompts(typed),
+        Some(Command::Call(typed)) => explore::call(typed),
+        Some(Command::Read(typed)) => explore::read(typed),
+        Some(Command::Prompt(typed)) => explore::prompt(typed),
+        Some(Command::Raw(typed)) => explore::raw(typed),
         None if std::env::args_os().len() < 2 && !parsed.cli.connect.options.names_server() => {
-            Err(Failure::NothingTyped)
+            Ok(report::short_help())
         }
         None => connect_to(&parsed.cli.connect, ignored),
     }
@@ -268,10 +232,9 @@ fn run(parsed: &Parsed, line: &Line, ignored: &[String]) -> Result<ExitCode, Fai
 
 fn connect_to(typed: &args::Connect, ignored: &[String]) -> Result<ExitCode, Failure> {
     let spec = settings::spec(typed)?;
-    logging::start(typed, settings::scrubber(&spec))?;
-    report::warn_of_options(&typed.options, settings::is_https(&spec));
+    start_logging(typed, &spec)?;
     if std::io::stdin().is_terminal() {
-        report::warning(
+        report::note(
             "waiting for an MCP client on stdin; to look at the server: mcp-span tools <URL>",
         );
     }
@@ -279,6 +242,29 @@ fn connect_to(typed: &args::Connect, ignored: &[String]) -> Result<ExitCode, Fai
         tracing::debug!(arguments = ignored.join(" "), "accepted without any effect");
     }
     on_runtime(connect::run(spec))
+}
+
+/// Starts the log of a connection, with what it should begin with.
+fn start_logging(typed: &args::Connect, spec: &client::Spec) -> Result<(), Usage> {
+    logging::start(typed, settings::scrubber(spec))?;
+    warn_of_options(&typed.options, settings::is_https(spec));
+    Ok(())
+}
+
+/// Says what options mean that somebody may not want: `--insecure` also to those who asked for errors
+/// only.
+fn warn_of_options(options: &ServerOptions, is_https: bool) {
+    const INSECURE: &str = "--insecure: the server's certificates are not checked, so anybody on the way to the \
+                            server can read and change everything";
+    if is_https && options.insecure == Some(true) {
+        match tracing::enabled!(tracing::Level::WARN) {
+            true => tracing::warn!("{INSECURE}"),
+            false => tracing::error!("{INSECURE}"),
+        }
+    }
+    if let Some(sentence) = options.vain_id_token() {
+        tracing::warn!("{sentence}");
+    }
 }
 
 /// Logs in, in one of three ways.
