@@ -1,6 +1,6 @@
 //! Fuzz target for traces: what is told of one, a terminal can show.
 
-use crate::timeline::{Filter, Timeline};
+use crate::trace::timeline::{Filter, Timeline};
 
 /// A trace is told to a person, whatever stands in it, in lines that a terminal does not obey.
 ///

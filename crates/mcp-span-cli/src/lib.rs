@@ -8,9 +8,7 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 
 mod account;
-mod account_list;
 mod args;
-mod browser;
 mod call;
 mod candidates;
 mod check;
@@ -37,17 +35,14 @@ pub mod fuzzing;
 mod headers;
 mod help;
 mod hub;
-mod import;
 mod install;
 mod link;
 mod log_writer;
 mod logging;
-mod login_process;
 mod look;
 mod md5;
 mod oauth;
 mod oauth_given;
-mod paste;
 mod prompt;
 mod proxy;
 mod raw;
@@ -57,15 +52,9 @@ mod secrets;
 mod servers;
 mod settings;
 mod target;
-mod timeline;
 mod tls;
 mod tool_names;
 mod trace;
-mod trace_file;
-mod trace_layer;
-mod trace_line;
-mod trace_summary;
-mod trace_words;
 mod values;
 mod visit;
 mod visit_args;
@@ -108,7 +97,7 @@ fn start(typed: Vec<OsString>) -> Result<ExitCode, Failure> {
     if let Some(done) = without_settings(&typed) {
         return done;
     }
-    if let Some(done) = login_process::run(&typed) {
+    if let Some(done) = account::process::run(&typed) {
         return done;
     }
     let lookup = |name: &str| std::env::var(name).ok();
@@ -161,7 +150,7 @@ fn parse_and_run(
         login.connect.oauth.profile_by_headers |= login.import;
     }
     if let Some(Command::Logout(logout)) = &mut parsed.cli.command {
-        account_list::find_file(logout)?;
+        account::list::find_file(logout)?;
     }
     run(&parsed, line, &file, ignored)
 }
@@ -216,8 +205,8 @@ fn run(
             let file = typed.file.clone();
             on_account(&typed.connect, |settings| account::logout(settings, file))
         }
-        Some(Command::Status(typed)) if account_list::is_about_all(typed) => {
-            account_list::list(typed, &parsed.matches)
+        Some(Command::Status(typed)) if account::list::is_about_all(typed) => {
+            account::list::list(typed, &parsed.matches)
         }
         Some(Command::Status(typed)) => {
             let is_json = typed.json;
@@ -267,8 +256,8 @@ fn connect_to(typed: &args::Connect, ignored: &[String]) -> Result<ExitCode, Fai
 /// Logs in, in one of three ways.
 fn log_in(login: &Login) -> Result<ExitCode, Failure> {
     if login.import {
-        let found = import::find(&login.connect);
-        return on_account(&login.connect, |settings| import::take_over(settings, found));
+        let found = account::import::find(&login.connect);
+        return on_account(&login.connect, |settings| account::import::take_over(settings, found));
     }
     on_account(&login.connect, account::login)
 }
@@ -294,7 +283,7 @@ fn on_runtime(
     let done = runtime::run(Box::pin(async move {
         let _ = tell.send(command.await);
     }));
-    trace_layer::flush();
+    trace::layer::flush();
     log_writer::flush();
     done?;
     told.try_recv().unwrap_or_else(|error| Err(Failure::Unexpected(std::io::Error::other(error))))

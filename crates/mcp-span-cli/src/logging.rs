@@ -16,8 +16,8 @@ use tracing_subscriber::{Layer, Registry, fmt, registry};
 
 use super::log_writer::{self, Lines};
 use super::report::Usage;
-use super::trace_file::TraceFile;
-use super::trace_layer;
+use super::trace::file::TraceFile;
+use super::trace::layer as trace_layer;
 use super::values::{bytes_text, trace_limit};
 use mcp_span::limits;
 use mcp_span::private_file;

@@ -9,13 +9,13 @@ use clap::builder::FalseyValueParser;
 use clap::{Args, ValueEnum};
 use url::Url;
 
+use super::account::{browser, paste};
 use super::args::Connect;
-use super::browser;
+use super::environment;
 use super::oauth_given::{self, OAuthGiven};
 use super::report::Usage;
 use super::secrets::{Purpose, Secrets};
 use super::values::{callback_ports, seconds, seconds_text, some_seconds};
-use super::{environment, paste};
 use mcp_span::auth::oauth::{
     Bearer, CallbackPorts, Grant, OAuthSettings, Parties, PrivateKey, Prompt, TokenStore,
 };

@@ -9,7 +9,7 @@ use url::Url;
 
 use super::link::{Link, ProtocolName};
 use super::report::{Usage, nearest_command};
-use super::{args, credentials, environment, headers, hub, login_process, oauth, proxy, tls};
+use super::{account, args, credentials, environment, headers, hub, oauth, proxy, tls};
 use mcp_span::auth::oauth::OAuth;
 use mcp_span::auth::{self, Credentials, Source};
 use mcp_span::bridge::{HiddenTools, Policy, Stages};
@@ -70,7 +70,7 @@ pub(super) fn of(typed: &args::Connect) -> Result<Settings, Usage> {
     let login = login.map(|login| auth::oauth::OAuthSettings {
         // Whoever runs `mcp-span login` waits for it at a terminal; clients do not.
         process: (!typed.oauth.is_attended)
-            .then(|| login_process::command(&typed.log, environment::for_browser(&typed.oauth))),
+            .then(|| account::process::command(&typed.log, environment::for_browser(&typed.oauth))),
         ..apart_by_headers(login, typed.oauth.profile_by_headers, &settings.http)
     });
     settings.http.credentials = sources.or_else(|| logins(login?, &settings.http)).map(Arc::new);

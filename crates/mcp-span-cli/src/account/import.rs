@@ -7,9 +7,9 @@ use std::time::SystemTime;
 
 use serde_json::Value;
 
-use super::compat_remote::{self, Remote};
-use super::settings::Settings;
-use super::{Failure, account, args, headers, report};
+use crate::compat_remote::{self, Remote};
+use crate::settings::Settings;
+use crate::{Failure, args, headers, report};
 use mcp_span::auth::oauth::Foreign;
 use mcp_span::error::{Error, Kind};
 use mcp_span::private_file;
@@ -17,14 +17,14 @@ use mcp_span::secret::shown;
 
 /// What was found, and where.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(crate) struct Found {
     tokens: PathBuf,
     client: Option<PathBuf>,
     foreign: Foreign,
 }
 
 /// What came of looking for it.
-pub(super) enum Finding {
+pub(crate) enum Finding {
     Found(Found),
     /// Nothing; `without` what keeps logins apart there would be something.
     Nothing {
@@ -34,7 +34,7 @@ pub(super) enum Finding {
 
 /// Looks in the folders of mcp-remote, the newest first, for what it keeps under exactly these
 /// arguments: what it keeps apart is for different accounts.
-pub(super) fn find(typed: &args::Connect) -> Result<Finding, Error> {
+pub(crate) fn find(typed: &args::Connect) -> Result<Finding, Error> {
     let exact = arguments(typed);
     if let Some(found) = find_named(&names(typed, &exact))? {
         return Ok(Finding::Found(found));
@@ -66,11 +66,11 @@ fn find_named(names: &[String]) -> Result<Option<Found>, Error> {
 }
 
 /// Takes it over, and says what was taken from where.
-pub(super) async fn take_over(
+pub(crate) async fn take_over(
     settings: Settings,
     found: Result<Finding, Error>,
 ) -> Result<ExitCode, Failure> {
-    let oauth = account::oauth(&settings)?;
+    let oauth = super::oauth(&settings)?;
     let place = shown(&settings.http.url);
     let found = match found {
         Ok(Finding::Found(found)) => found,

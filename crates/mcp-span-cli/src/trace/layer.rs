@@ -16,15 +16,15 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::layer::Context;
 
-use super::report::Usage;
-use super::trace_file::{LINE_START, TraceFile};
+use super::file::{LINE_START, TraceFile};
+use crate::report::Usage;
 use mcp_span::limits;
 use mcp_span::secret::Scrubber;
 use mcp_span::untrusted::Untrusted;
 
 /// Hands lines over to the thread that writes them.
 #[derive(Debug)]
-pub(super) struct TraceLayer {
+pub(crate) struct TraceLayer {
     queue: Arc<Queue>,
 }
 
@@ -60,7 +60,7 @@ const FULL_PAUSE: Duration = Duration::from_millis(5);
 static QUEUE: OnceLock<Arc<Queue>> = OnceLock::new();
 
 /// Starts the thread; what it writes, `scrubber` has seen.
-pub(super) fn start(file: TraceFile, scrubber: Scrubber) -> Result<TraceLayer, Usage> {
+pub(crate) fn start(file: TraceFile, scrubber: Scrubber) -> Result<TraceLayer, Usage> {
     let (lines, receiver) = mpsc::sync_channel(limits::TRACE_QUEUE);
     let queue = Arc::new(Queue {
         lines,
@@ -78,7 +78,7 @@ pub(super) fn start(file: TraceFile, scrubber: Scrubber) -> Result<TraceLayer, U
 }
 
 /// Says in the trace who writes it: runs follow each other in one file.
-pub(super) fn begin() {
+pub(crate) fn begin() {
     let Some(queue) = QUEUE.get() else { return };
     let data = json!({
         "version": env!("CARGO_PKG_VERSION"),
@@ -89,7 +89,7 @@ pub(super) fn begin() {
 }
 
 /// Waits until all is written, within reason.
-pub(super) fn flush() {
+pub(crate) fn flush() {
     let Some(queue) = QUEUE.get() else { return };
     let end = Instant::now() + limits::TRACE_FLUSH;
     queue.tell_lost();

@@ -1,6 +1,6 @@
 //! What the events of a trace come to: counts, the slowest, what was never answered. Pure.
 
-use super::trace_words::duration;
+use super::words::duration;
 
 /// How many of the slowest are named.
 const SLOWEST: usize = 3;

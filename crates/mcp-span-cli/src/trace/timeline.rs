@@ -4,15 +4,15 @@ use std::collections::{HashMap, hash_map};
 
 use serde_json::value::RawValue;
 
-use super::trace_line::{Entry, Sort, Told, canonical, plain};
-use super::trace_summary::Summary;
-use super::trace_words::{Chunk, Exchange, Incident, duration, label, seconds};
+use super::line::{Entry, Sort, Told, canonical, plain};
+use super::summary::Summary;
+use super::words::{Chunk, Exchange, Incident, duration, label, seconds};
 
 /// What is to be shown; nothing in it means everything.
 #[derive(Debug, Default)]
-pub(super) struct Filter {
-    pub(super) id: Option<String>,
-    pub(super) method: Option<String>,
+pub(crate) struct Filter {
+    pub(crate) id: Option<String>,
+    pub(crate) method: Option<String>,
 }
 
 impl Filter {
@@ -56,15 +56,15 @@ impl Asked {
 
 /// A line for a person.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Shown {
+pub(crate) struct Shown {
     /// When, and from whom to whom: as wide as that of any other.
-    pub(super) head: String,
-    pub(super) what: String,
+    pub(crate) head: String,
+    pub(crate) what: String,
 }
 
 /// What has been told so far.
 #[derive(Debug, Default)]
-pub(super) struct Timeline {
+pub(crate) struct Timeline {
     filter: Filter,
     start: Option<i64>,
     readable: usize,
@@ -78,17 +78,17 @@ pub(super) struct Timeline {
 }
 
 impl Timeline {
-    pub(super) fn new(filter: Filter) -> Self {
+    pub(crate) fn new(filter: Filter) -> Self {
         Self { filter, ..Self::default() }
     }
 
     /// Whether there were more than `many` lines, and none of them of a trace.
-    pub(super) fn is_nonsense(&self, many: usize) -> bool {
+    pub(crate) fn is_nonsense(&self, many: usize) -> bool {
         self.readable == 0 && self.unreadable >= many
     }
 
     /// What was to be shown, if nothing was.
-    pub(super) fn asked_in_vain(&self) -> Option<String> {
+    pub(crate) fn asked_in_vain(&self) -> Option<String> {
         let Filter { id, method } = &self.filter;
         let flags = [("--id", id), ("--method", method)].into_iter();
         let asked = flags.filter_map(|(flag, text)| Some(format!("{flag} {}", text.as_ref()?)));
@@ -97,7 +97,7 @@ impl Timeline {
     }
 
     /// What a line of the trace says; nothing if that is of no interest.
-    pub(super) fn line(&mut self, line: &str) -> Vec<Shown> {
+    pub(crate) fn line(&mut self, line: &str) -> Vec<Shown> {
         if line.trim().is_empty() {
             return Vec::new();
         }
@@ -116,7 +116,7 @@ impl Timeline {
     }
 
     /// What all of it comes to.
-    pub(super) fn summary(mut self) -> String {
+    pub(crate) fn summary(mut self) -> String {
         self.end_run();
         self.summary.text(self.unreadable)
     }

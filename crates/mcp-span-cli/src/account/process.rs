@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use clap::Parser;
 
-use super::logging::{self, Log};
-use super::{Failure, browser, on_runtime};
+use super::browser;
+use crate::logging::{self, Log};
+use crate::{Failure, on_runtime};
 use mcp_span::auth::oauth::{self, LoginCommand};
 use mcp_span::environment::Environment;
 use mcp_span::limits;
@@ -30,7 +31,7 @@ struct Arguments {
 
 /// The command by which a bridge starts such a process; it logs where the bridge does, if that is a
 /// file.
-pub(super) fn command(log: &Log, environment: Environment) -> LoginCommand {
+pub(crate) fn command(log: &Log, environment: Environment) -> LoginCommand {
     let mut arguments = vec![OsString::from(NAME)];
     if let Some(file) = &log.log_file {
         arguments.extend(["--log-file".into(), file.into()]);
@@ -55,7 +56,7 @@ fn program() -> std::io::Result<OsString> {
 }
 
 /// Does what was typed if it is this.
-pub(super) fn run(typed: &[OsString]) -> Option<Result<ExitCode, Failure>> {
+pub(crate) fn run(typed: &[OsString]) -> Option<Result<ExitCode, Failure>> {
     typed.get(1).filter(|word| *word == NAME)?;
     Some(log_in(&typed[1..]))
 }

@@ -3,12 +3,18 @@
 use std::process::ExitCode;
 use std::time::SystemTime;
 
-use super::account_list::{blocks, print_json};
-use super::report::Usage;
-use super::settings::Settings;
-use super::{Failure, report};
+use crate::report::Usage;
+use crate::settings::Settings;
+use crate::{Failure, report};
+use list::{blocks, print_json};
 use mcp_span::auth::oauth::{LoggedOut, OAuth};
 use mcp_span::secret::shown;
+
+pub(crate) mod browser;
+pub(crate) mod import;
+pub(crate) mod list;
+pub(crate) mod paste;
+pub(crate) mod process;
 
 /// Logs in with a browser, or as a client.
 pub(super) async fn login(settings: Settings) -> Result<ExitCode, Failure> {

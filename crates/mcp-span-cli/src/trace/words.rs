@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::trace_line::{canonical, plain};
+use super::line::{canonical, plain};
 
 /// A request or an answer of HTTP.
 #[derive(Debug, Default, Deserialize)]

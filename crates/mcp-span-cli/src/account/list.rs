@@ -9,21 +9,21 @@ use clap::parser::ValueSource;
 use serde_json::{Value, json};
 use url::Url;
 
-use super::args::{Connect, source};
-use super::commands::{Logout, Status};
-use super::report::{Usage, plain};
-use super::{Failure, logging, report};
+use crate::args::{Connect, source};
+use crate::commands::{Logout, Status};
+use crate::report::{Usage, plain};
+use crate::{Failure, logging, report};
 use mcp_span::auth::oauth::{Account, Listing, Pending, Unreadable, listing};
 use mcp_span::secret::{Scrubber, shown};
 use mcp_span::untrusted::Untrusted;
 
 /// Whether no server was named.
-pub(super) fn is_about_all(typed: &Status) -> bool {
+pub(crate) fn is_about_all(typed: &Status) -> bool {
     typed.connect.url.is_none() && typed.connect.mcp_hub.is_none() && !typed.connect.mcp_hub_mode
 }
 
 /// Shows all logins, or those of the profile that was typed.
-pub(super) fn list(typed: &Status, matches: &ArgMatches) -> Result<ExitCode, Failure> {
+pub(crate) fn list(typed: &Status, matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let connect = &typed.connect;
     let matches = matches.subcommand().map_or(matches, |(_, matches)| matches);
     check(connect, matches)?;
@@ -85,9 +85,9 @@ fn read(connect: &Connect) -> Result<(Listing, std::path::PathBuf), Failure> {
         return Err(Usage::new("a keychain cannot be listed: name the server").into());
     }
     let lookup = |name: &str| std::env::var(name).ok();
-    let folder = super::oauth::folder(Some(login), lookup);
+    let folder = crate::oauth::folder(Some(login), lookup);
     let folder = folder.ok_or_else(|| Usage::new("there is no folder for tokens: --state-dir"))?;
-    let all = listing(&folder, super::oauth::usual_folder(login, lookup).as_deref())?;
+    let all = listing(&folder, crate::oauth::usual_folder(login, lookup).as_deref())?;
     Ok((all, folder))
 }
 
@@ -101,7 +101,7 @@ fn logout_end(state: Option<&Path>) -> String {
 }
 
 /// Makes of the name of a listed login the server that it is for.
-pub(super) fn find_file(logout: &mut Logout) -> Result<(), Failure> {
+pub(crate) fn find_file(logout: &mut Logout) -> Result<(), Failure> {
     let Some(name) = logout.file.as_deref() else { return Ok(()) };
     let (all, _) = read(&logout.connect)?;
     let accounts = all.accounts.into_iter().map(|account| (account.name, account.server));
@@ -134,7 +134,7 @@ pub(super) fn find_file(logout: &mut Logout) -> Result<(), Failure> {
 }
 
 /// Each login as lines of its own. `logout`: how to log out of each is said, with this at its end.
-pub(super) fn blocks(
+pub(crate) fn blocks(
     accounts: &[Account],
     pending: &[Pending],
     logout: Option<&str>,
@@ -180,7 +180,7 @@ fn text(lines: Vec<(&'static str, String)>) -> String {
 }
 
 /// For programs; the same for one server and for all.
-pub(super) fn print_json(accounts: &[Account], pending: &[Pending]) -> Result<ExitCode, Failure> {
+pub(crate) fn print_json(accounts: &[Account], pending: &[Pending]) -> Result<ExitCode, Failure> {
     let all: Vec<Value> = accounts.iter().map(json).collect();
     let pending: Vec<Value> = pending.iter().map(pending_json).collect();
     report::print(&format!("{}\n", json!({ "logins": all, "pending": pending })))?;

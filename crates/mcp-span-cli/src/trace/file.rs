@@ -5,18 +5,18 @@ use std::fs::{File, TryLockError};
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use super::report::Usage;
+use crate::report::Usage;
 use mcp_span::private_file;
 
 /// How every line begins; a file that does not is somebody else's.
-pub(super) const LINE_START: &str = "{\"timestamp\":\"";
+pub(crate) const LINE_START: &str = "{\"timestamp\":\"";
 
 /// How much is gathered before it is written.
 const GATHERED: usize = 64 * 1024;
 
 /// Written to by one process at a time.
 #[derive(Debug)]
-pub(super) struct TraceFile {
+pub(crate) struct TraceFile {
     path: PathBuf,
     file: BufWriter<File>,
     size: usize,
@@ -25,7 +25,7 @@ pub(super) struct TraceFile {
 }
 
 /// Where the older half of the trace at `path` is.
-pub(super) fn older(path: &Path) -> PathBuf {
+pub(crate) fn older(path: &Path) -> PathBuf {
     let mut name: OsString = path.into();
     name.push(".1");
     name.into()
@@ -36,7 +36,7 @@ impl TraceFile {
     ///
     /// Neither links nor other people's files are taken, nor a file that is no trace: what was named
     /// by mistake must not be written to, nor moved away.
-    pub(super) fn open(path: &Path, limit: usize) -> Result<Option<Self>, Usage> {
+    pub(crate) fn open(path: &Path, limit: usize) -> Result<Option<Self>, Usage> {
         let wrong = |why: &dyn std::fmt::Display| {
             Usage::new(format!("the trace file {} cannot be written: {why}", path.display()))
         };
@@ -68,12 +68,12 @@ impl TraceFile {
     }
 
     /// The longest line that it takes.
-    pub(super) fn longest_line(&self) -> usize {
+    pub(crate) fn longest_line(&self) -> usize {
         self.half - 1
     }
 
     /// Adds one line.
-    pub(super) fn write_line(&mut self, line: &str) -> io::Result<()> {
+    pub(crate) fn write_line(&mut self, line: &str) -> io::Result<()> {
         if self.size + line.len() + 1 > self.half {
             self.begin_anew()?;
         }
@@ -83,7 +83,7 @@ impl TraceFile {
     }
 
     /// What was gathered goes to disk.
-    pub(super) fn flush(&mut self) -> io::Result<()> {
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
         self.file.flush()
     }
 

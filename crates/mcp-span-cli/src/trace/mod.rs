@@ -7,13 +7,20 @@ use std::process::ExitCode;
 
 use unicode_width::UnicodeWidthStr;
 
-use super::Failure;
-use super::commands::Trace;
-use super::report::Usage;
-use super::timeline::{Filter, Shown, Timeline};
-use super::trace_file::older;
-use super::visit::Page;
+use crate::Failure;
+use crate::commands::Trace;
+use crate::report::Usage;
+use crate::visit::Page;
+use file::older;
 use mcp_span::untrusted::Untrusted;
+use timeline::{Filter, Shown, Timeline};
+
+pub(crate) mod file;
+pub(crate) mod layer;
+mod line;
+mod summary;
+pub(crate) mod timeline;
+mod words;
 
 /// No line of a trace is longer: its messages are cut long before.
 const LONGEST_LINE: u64 = 4 * 1024 * 1024;
