@@ -13,19 +13,20 @@ pub fn traces(data: &[u8]) {
     assert!(tell(Timeline::new(wanted), trace) <= count, "a filter shows more than there is");
 }
 
-/// The number of lines that are told.
+/// The number of events that are shown.
 fn tell(mut timeline: Timeline, trace: &str) -> usize {
     let mut count = 0;
-    for line in trace.lines() {
-        for shown in timeline.line(line) {
-            assert!(!shown.head.contains(char::is_control), "{shown:?}");
-            assert!(!shown.what.contains(char::is_control), "{shown:?}");
+    for text in trace.lines() {
+        let Some(line) = timeline.read(text) else { continue };
+        for event in timeline.events(&line) {
+            assert!(!event.text.contains(char::is_control), "{}", event.text);
             count += 1;
         }
     }
-    let _ = (timeline.is_nonsense(0), timeline.asked_in_vain());
-    let summary = timeline.summary();
-    assert!(!summary.contains(|c: char| c.is_control() && c != '\n'), "{summary:?}");
+    let _ = (timeline.is_no_trace(0), timeline.unmatched_filter());
+    for (_, text) in timeline.summary() {
+        assert!(!text.contains(char::is_control), "{text:?}");
+    }
     count
 }
 

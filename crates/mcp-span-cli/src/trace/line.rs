@@ -1,145 +1,65 @@
-//! Reads one line of a trace, as far as a person wants to know what it says. Pure.
+//! Reads one line of a trace: when, which way, of which type, and the message that it is about. Pure.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::fmt;
 
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
-use serde_json::value::RawValue;
-
-use mcp_span::message::{Id, Method};
+use mcp_span::message::{Id, Json, Method};
 use mcp_span::untrusted::Untrusted;
 
 /// Texts of others are cut at this many characters: one event is one line.
 const TEXT: usize = 160;
 
 /// One line of a trace.
-pub(super) struct Entry<'a> {
-    /// In microseconds since 1970.
-    pub(super) at: i64,
-    pub(super) direction: Cow<'a, str>,
-    pub(super) kind: Cow<'a, str>,
-    pub(super) data: &'a RawValue,
+pub(crate) struct Line<'a> {
+    pub(crate) timestamp: Cow<'a, str>,
+    /// In seconds since 1970.
+    pub(crate) at: f64,
+    pub(crate) direction: Cow<'a, str>,
+    pub(crate) kind: Cow<'a, str>,
+    pub(crate) data: Json<'a>,
 }
 
-impl<'a> Entry<'a> {
+impl<'a> Line<'a> {
     /// `None` if it is no line of a trace.
-    pub(super) fn read(line: &'a str) -> Option<Self> {
-        #[derive(Deserialize)]
-        struct Line<'a> {
-            #[serde(borrow)]
-            timestamp: Cow<'a, str>,
-            #[serde(borrow)]
-            direction: Cow<'a, str>,
-            #[serde(borrow, rename = "type")]
-            kind: Cow<'a, str>,
-            #[serde(borrow)]
-            data: &'a RawValue,
-        }
-        let Line { timestamp, direction, kind, data } = serde_json::from_str(line).ok()?;
-        Some(Self { at: microseconds(&timestamp)?, direction, kind, data })
-    }
-
-    /// The data as `T`, or nothing of it.
-    pub(super) fn data<T: DeserializeOwned + Default>(&self) -> T {
-        serde_json::from_str(self.data.get()).unwrap_or_default()
+    pub(super) fn parse(text: &'a str) -> Option<Self> {
+        let names: [&[&str]; 4] = [&["timestamp"], &["direction"], &["type"], &["data"]];
+        let [timestamp, direction, kind, data] = Json::parse(text)?.get_all(names)?;
+        let timestamp = timestamp?.text()?;
+        let at = seconds(&timestamp)?;
+        Some(Self {
+            timestamp,
+            at,
+            direction: direction?.text()?,
+            kind: kind?.text()?,
+            data: data?,
+        })
     }
 }
 
-/// What of a message is of interest.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Told {
-    pub(super) sort: Sort,
-    /// In its canonical form.
-    pub(super) id: Option<String>,
-    pub(super) method: Option<String>,
-    /// Of the tool, the prompt or the resource that it is about.
-    pub(super) name: Option<String>,
-    /// The code and the text of an error.
-    pub(super) error: Option<String>,
-    /// The request that a cancellation is about.
-    pub(super) cancels: Option<String>,
-    /// The text that stands where a message should.
-    pub(super) text: Option<String>,
-    /// The size, if the message was too large to be kept.
-    pub(super) size: Option<u64>,
-}
-
-/// What a message is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Sort {
-    Request,
-    Notification,
-    Answer,
-    Error,
-    #[default]
-    Other,
-}
-
-#[derive(Default, Deserialize)]
-struct Members<'a> {
-    #[serde(borrow)]
-    id: Option<&'a RawValue>,
-    #[serde(borrow)]
-    method: Option<&'a RawValue>,
-    #[serde(borrow)]
-    error: Option<&'a RawValue>,
-    #[serde(borrow)]
-    result: Option<&'a RawValue>,
-    #[serde(borrow)]
-    params: Option<&'a RawValue>,
-    #[serde(borrow)]
-    size: Option<&'a RawValue>,
-    #[serde(borrow)]
-    name: Option<&'a RawValue>,
-    #[serde(borrow, rename = "type")]
-    large: Option<&'a RawValue>,
-}
-
-impl Told {
-    /// The messages in `data`: one, or an array of them.
-    pub(super) fn all(data: &RawValue) -> Vec<Self> {
-        let many = serde_json::from_str::<Vec<&RawValue>>(data.get());
-        many.map_or_else(
-            |_| vec![Self::one(data)],
-            |many| many.into_iter().map(Self::one).collect(),
-        )
+/// `2026-11-15T14:05:18.123456Z` in seconds since 1970.
+fn seconds(timestamp: &str) -> Option<f64> {
+    let number = |from, to| timestamp.get(from..to)?.parse::<u16>().ok().map(i32::from);
+    let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
+    let (hour, minute) = (number(11, 13)?, number(14, 16)?);
+    let second: f64 = timestamp.get(17..)?.strip_suffix('Z')?.parse().ok()?;
+    if !(1..=12).contains(&month) || !(0.0..61.0).contains(&second) {
+        return None;
     }
-
-    fn one(data: &RawValue) -> Self {
-        let members: Members<'_> = serde_json::from_str(data.get()).unwrap_or_default();
-        let method = members.method.and_then(text);
-        let id = members.id.and_then(|id| canonical(id.get()));
-        let large = members.large.and_then(text);
-        let sort = match (&method, &id, members.error, large.as_deref()) {
-            (Some(_), Some(_), ..) => Sort::Request,
-            (Some(_), None, ..) => Sort::Notification,
-            (None, _, Some(_), _) | (None, _, None, Some("error")) => Sort::Error,
-            (None, Some(_), None, _) if members.result.is_some() || large.is_some() => Sort::Answer,
-            _ => Sort::Other,
-        };
-        let given = members.name.filter(|_| large.is_some()).and_then(text);
-        let name = given.or_else(|| subject(members.params?, method.as_deref()?));
-        Self {
-            sort,
-            id,
-            method,
-            name,
-            error: members.error.map(failure),
-            cancels: members.params.and_then(cancelled),
-            text: text(data),
-            size: members.size.filter(|_| large.is_some()).and_then(|s| s.get().parse().ok()),
-        }
-    }
+    // Days since 1970, in years that begin with March: the odd day comes last.
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let days =
+        year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day - 719_469;
+    Some(f64::from(days) * 86_400.0 + f64::from(hour * 3600 + minute * 60) + second)
 }
 
-fn text(value: &RawValue) -> Option<String> {
-    serde_json::from_str::<String>(value.get()).ok().map(|text| plain(&text))
-}
-
-/// A foreign text as a part of a line: short, and nothing that a terminal would obey.
+/// A text of somebody else's as a part of a line: short, and nothing that a terminal would obey.
 pub(super) fn plain(text: &str) -> String {
     Untrusted(text).excerpt(TEXT)
+}
+
+/// The text to which `path` leads in the data of a line.
+pub(super) fn text(data: Json<'_>, path: &[&str]) -> Option<String> {
+    data.get(path)?.text().map(|text| plain(&text))
 }
 
 /// The form in which ids are compared.
@@ -147,102 +67,169 @@ pub(super) fn canonical(id: &str) -> Option<String> {
     Some(Id::from_json(id)?.canonical().as_json().to_owned())
 }
 
-fn failure(error: &RawValue) -> String {
-    #[derive(Deserialize)]
-    struct Failure<'a> {
-        #[serde(borrow)]
-        code: Option<&'a RawValue>,
-        #[serde(borrow)]
-        message: Option<&'a RawValue>,
-    }
-    let Ok(failure) = serde_json::from_str::<Failure<'_>>(error.get()) else {
-        return plain(error.get());
-    };
-    let code = failure.code.map_or("without a code", RawValue::get);
-    format!("{} {}", plain(code), failure.message.and_then(text).unwrap_or_default())
+fn id(data: Json<'_>, path: &[&str]) -> Option<String> {
+    canonical(data.get(path)?.as_str())
 }
 
-fn cancelled(params: &RawValue) -> Option<String> {
-    #[derive(Deserialize)]
-    struct Params<'a> {
-        #[serde(borrow, rename = "requestId")]
-        id: &'a RawValue,
-    }
-    canonical(serde_json::from_str::<Params<'_>>(params.get()).ok()?.id.get())
+/// Which message an event is about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Subject {
+    /// In its canonical form.
+    pub(crate) id: Option<String>,
+    pub(crate) method: Option<String>,
+    /// Of the tool, the prompt or the resource that it is about.
+    pub(crate) name: Option<String>,
 }
 
-/// What a request is about, by the member that names it.
-fn subject(params: &RawValue, method: &str) -> Option<String> {
-    let member = Method::named(method).properties().subject?.member();
-    let mut members: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_str(params.get()).ok()?;
-    text(members.remove(member)?)
+impl Subject {
+    /// Of an HTTP request or response; `None` if it carries no message.
+    pub(super) fn of_exchange(data: Json<'_>) -> Option<Self> {
+        let (id, method) = (id(data, &["id"]), text(data, &["rpcMethod"]));
+        let is_known = id.is_some() || method.is_some();
+        is_known.then(|| Self { id, method, name: text(data, &["name"]) })
+    }
+
+    fn of_message(data: Json<'_>, is_cut: bool) -> Self {
+        let method = data.get(&["method"]).and_then(Json::text);
+        let name = match &method {
+            _ if is_cut => text(data, &["name"]),
+            Some(method) => Method::named(method)
+                .properties()
+                .subject
+                .and_then(|subject| text(data, &["params", subject.member()])),
+            None => None,
+        };
+        Self { id: id(data, &["id"]), method: method.map(|method| plain(&method)), name }
+    }
 }
 
-/// `2026-11-15T14:05:18.123456Z` in microseconds since 1970.
-fn microseconds(timestamp: &str) -> Option<i64> {
-    let (date, time) = timestamp.strip_suffix('Z')?.split_once('T')?;
-    let mut date = date.split('-').map(|n| n.parse::<i64>().ok());
-    let (year, month, day) = (date.next()??, date.next()??, date.next()??);
-    if date.next().is_some() || !(1970..=9999).contains(&year) || !(1..=12).contains(&month) {
-        return None;
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let id = self.id.as_ref().map(|id| match id.starts_with("\"mcp-span-") {
+            true => "(the bridge's own)".to_owned(),
+            false => format!("#{}", plain(id)),
+        });
+        let name = self.name.clone().filter(|_| self.method.is_some());
+        let parts: Vec<String> = [self.method.clone(), name, id].into_iter().flatten().collect();
+        match parts.is_empty() {
+            true => f.write_str("a message without an id"),
+            false => f.write_str(&parts.join(" ")),
+        }
     }
-    let (clock, fraction) = time.split_once('.').unwrap_or((time, ""));
-    let mut clock = clock.split(':').map(|n| n.parse::<u16>().ok());
-    let (hours, minutes, seconds) = (clock.next()??, clock.next()??, clock.next()??);
-    if clock.next().is_some() || !fraction.bytes().all(|b| b.is_ascii_digit()) || day > 31 {
-        return None;
+}
+
+/// What a message is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum MessageKind {
+    Request,
+    Notification,
+    /// Of the request whose id stands in its subject.
+    Cancellation,
+    Response,
+    /// With its code and its text.
+    Error(String),
+    /// Something else that stands where a message should, with its text if it is one.
+    Other(Option<String>),
+}
+
+/// A message, as far as it is shown.
+#[derive(Debug)]
+pub(super) struct Message {
+    pub(super) kind: MessageKind,
+    pub(super) subject: Subject,
+    /// In bytes, if it was too large to be kept.
+    pub(super) size: Option<i64>,
+}
+
+impl Message {
+    pub(super) fn parse(data: Json<'_>) -> Self {
+        // In place of one that was too large stand its type, its size, and what it was about.
+        let cut = text(data, &["type"]);
+        let mut subject = Subject::of_message(data, cut.is_some());
+        let cancelled = id(data, &["params", "requestId"]);
+        let error = data.get(&["error"]).filter(|error| !error.is_null());
+        let has_answer = cut.is_some() || data.get(&["result"]).is_some();
+        let kind = match (&subject.method, &subject.id) {
+            (Some(_), Some(_)) => MessageKind::Request,
+            (Some(_), None) if cancelled.is_some() => MessageKind::Cancellation,
+            (Some(_), None) => MessageKind::Notification,
+            (None, _) if error.is_some() || cut.as_deref() == Some("error") => {
+                MessageKind::Error(error.map_or_else(|| "without more".to_owned(), failure))
+            }
+            (None, Some(_)) if has_answer => MessageKind::Response,
+            (None, _) => MessageKind::Other(data.text().map(|text| plain(&text))),
+        };
+        if kind == MessageKind::Cancellation {
+            subject.id = cancelled;
+        }
+        let size = data.get(&["size"]).filter(|_| cut.is_some()).and_then(Json::integer);
+        Self { kind, subject, size }
     }
-    let fraction: i64 = format!("{fraction:0<6}")[..6].parse().ok()?;
-    // Days since 1970, in years that begin with March: the odd day comes last.
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let days =
-        year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day - 719_469;
-    let seconds = (i64::from(hours) * 60 + i64::from(minutes)) * 60 + i64::from(seconds);
-    Some((days * 86_400 + seconds) * 1_000_000 + fraction)
+}
+
+/// The code and the text of an error.
+fn failure(error: Json<'_>) -> String {
+    if !error.is_object() {
+        return plain(error.as_str());
+    }
+    let code = error.get(&["code"]).map_or("without a code", Json::as_str);
+    format!("{} {}", plain(code), text(error, &["message"]).unwrap_or_default())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn told(text: &str) -> Told {
-        Told::one(serde_json::from_str(text).unwrap())
+    fn message(text: &str) -> Message {
+        Message::parse(Json::parse(text).unwrap())
     }
 
     #[test]
     fn times_are_read_exactly_and_nonsense_is_not() {
-        assert_eq!(microseconds("1970-01-01T00:00:00Z"), Some(0));
-        assert_eq!(microseconds("2000-02-29T12:00:00.5Z"), Some(951_825_600_500_000));
-        assert_eq!(microseconds("2026-11-15T14:05:18.123456789Z"), Some(1_794_751_518_123_456));
-        for text in ["", "Z", "2026-11-15", "2026-13-15T14:05:18Z", "x-1-1T1:1:1Z", "1-2-3T4:5Z"] {
-            assert_eq!(microseconds(text), None, "{text}");
+        assert_eq!(seconds("1970-01-01T00:00:00Z"), Some(0.0));
+        assert_eq!(seconds("2000-02-29T12:00:00.5Z"), Some(951_825_600.5));
+        assert_eq!(seconds("2026-11-15T14:05:18.123456Z"), Some(1_794_751_518.123_456));
+        let nonsense = [
+            "",
+            "Z",
+            "2026-11-15",
+            "2026-13-15T14:05:18Z",
+            "x-1-1T1:1:1Z",
+            "2026-11-15T14:05:nanZ",
+        ];
+        for text in nonsense {
+            assert_eq!(seconds(text), None, "{text}");
         }
     }
 
     #[test]
     fn messages_are_told_apart() {
-        let request = told(r#"{"jsonrpc":"2.0","id":1.0,"method":"a"}"#);
-        assert_eq!((request.sort, request.id.as_deref()), (Sort::Request, Some("1")));
-        assert_eq!(told(r#"{"id":1,"result":{}}"#).sort, Sort::Answer);
-        let error = told(r#"{"id":null,"error":{"code":-32601,"message":"no\u001b[31m\nway"}}"#);
-        assert_eq!(error.error.as_deref(), Some("-32601 no[31m way"));
+        let request = message(r#"{"jsonrpc":"2.0","id":1.0,"method":"a"}"#);
+        assert_eq!(request.kind, MessageKind::Request);
+        assert_eq!(request.subject.id.as_deref(), Some("1"));
+        assert_eq!(message(r#"{"id":1,"result":{}}"#).kind, MessageKind::Response);
+        let error = message(r#"{"id":null,"error":{"code":-32601,"message":"no\u001b[31m\nway"}}"#);
+        assert_eq!(error.kind, MessageKind::Error("-32601 no[31m way".into()));
         let notice = r#"{"method":"notifications/cancelled","params":{"requestId":"x"}}"#;
-        assert_eq!(told(notice).cancels.as_deref(), Some("\"x\""));
-        let call = told(r#"{"id":1,"method":"tools/call","params":{"name":"a\u001bdd","x":[1]}}"#);
-        assert_eq!(call.name.as_deref(), Some("add"));
-        let read =
-            told(r#"{"id":1,"method":"resources/read","params":{"uri":"f://x","name":"n"}}"#);
-        assert_eq!(read.name.as_deref(), Some("f://x"));
-        let other = told(r#"{"id":1,"method":"initialize","params":{"name":"n"}}"#);
-        assert_eq!(other.name, None);
-        let large = told(r#"{"type":"request","id":3,"method":"tools/call","name":"n","size":7}"#);
-        assert_eq!((large.name.as_deref(), large.size), (Some("n"), Some(7)));
-        let large = told(r#"{"type":"response","id":3,"size":70000,"beginning":"{"}"#);
-        assert_eq!((large.sort, large.size), (Sort::Answer, Some(70000)));
+        assert_eq!(message(notice).kind, MessageKind::Cancellation);
+        assert_eq!(message(notice).subject.id.as_deref(), Some("\"x\""));
+        let name = |text: &str| message(text).subject.name;
+        let call = r#"{"id":1,"method":"tools/call","params":{"name":"a\u001bdd","x":[1]}}"#;
+        assert_eq!(name(call).as_deref(), Some("add"));
+        let read = r#"{"id":1,"method":"resources/read","params":{"uri":"f://x","name":"n"}}"#;
+        assert_eq!(name(read).as_deref(), Some("f://x"));
+        assert_eq!(name(r#"{"id":1,"method":"initialize","params":{"name":"n"}}"#), None);
         for text in ["\"garbage\"", "7", "{}", "{\"method\":7}"] {
-            assert_eq!(told(text).sort, Sort::Other, "{text}");
+            assert!(matches!(message(text).kind, MessageKind::Other(_)), "{text}");
         }
-        let two: &RawValue = serde_json::from_str(r#"[{"method":"a"},{"method":"b"}]"#).unwrap();
-        assert_eq!(Told::all(two).len(), 2);
+    }
+
+    #[test]
+    fn of_a_message_that_was_too_large_there_is_a_summary() {
+        let request =
+            message(r#"{"type":"request","id":3,"method":"tools/call","name":"n","size":7}"#);
+        assert_eq!((request.subject.name.as_deref(), request.size), (Some("n"), Some(7)));
+        let response = message(r#"{"type":"response","id":3,"size":70000,"beginning":"{"}"#);
+        assert_eq!((response.kind, response.size), (MessageKind::Response, Some(70000)));
     }
 }

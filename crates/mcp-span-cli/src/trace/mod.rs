@@ -1,23 +1,20 @@
-//! `mcp-span trace`: a trace file, told to a person.
+//! `mcp-span trace`: shows a trace file to a person.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, ErrorKind, Read, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use unicode_width::UnicodeWidthStr;
-
 use crate::Failure;
 use crate::commands::Trace;
 use crate::report::Usage;
-use crate::visit::Page;
-use file::older;
-use mcp_span::untrusted::Untrusted;
-use timeline::{Filter, Shown, Timeline};
+use print::Printer;
+use timeline::{Filter, Timeline};
 
 pub(crate) mod file;
 pub(crate) mod layer;
 mod line;
+mod print;
 mod summary;
 pub(crate) mod timeline;
 mod words;
@@ -28,84 +25,61 @@ const LONGEST_LINE: u64 = 4 * 1024 * 1024;
 /// After so many lines without a single one of a trace, it is none.
 const PATIENCE: usize = 1000;
 
-/// Prints the timeline and its summary.
+/// Prints the events that are wanted and their summary.
 pub(super) fn run(typed: &Trace) -> Result<ExitCode, Failure> {
-    let filter = Filter { id: typed.id.clone(), method: typed.method.clone() };
     let mut out = BufWriter::new(io::stdout().lock());
-    let page = Page::of_stdout();
-    match show(&typed.file, Timeline::new(filter), &page, &mut out)? {
-        Ok(()) => Ok(ExitCode::SUCCESS),
+    match print(typed, &mut out) {
         // Whoever closes the pipe has seen enough.
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
-        Err(error) => Err(error.into()),
+        Err(Failure::Unexpected(error)) if error.kind() == ErrorKind::BrokenPipe => {}
+        printed => printed?,
     }
+    Ok(ExitCode::SUCCESS)
 }
 
-/// The outer error is about the file, the inner one about the output.
-fn show(
-    path: &Path,
-    mut timeline: Timeline,
-    page: &Page,
-    out: &mut impl Write,
-) -> Result<io::Result<()>, Usage> {
-    let older = older(path);
-    let has_older = older.is_file();
+fn print(typed: &Trace, out: &mut impl Write) -> Result<(), Failure> {
+    let path = &typed.file;
+    let printer = Printer::of_stdout();
+    let mut timeline = Timeline::new(Filter { id: typed.id.clone(), method: typed.method.clone() });
+    let older = file::older(path);
     let mut files = Vec::new();
-    if has_older {
+    if older.is_file() {
         files.push(open(&older)?);
     }
-    if !has_older || path.exists() {
+    if files.is_empty() || path.exists() {
         files.push(open(path)?);
     }
     for mut file in files {
-        let mut line = Vec::new();
-        while read_line(&mut file, &mut line, path)? {
-            let told = timeline.line(&String::from_utf8_lossy(&line));
-            if timeline.is_nonsense(PATIENCE) {
-                return Err(no_trace(path));
-            }
-            for Shown { head, what } in told {
-                let text = laid_out(page, &head, head.width(), &what);
-                if let Err(error) = out.write_all(text.as_bytes()) {
-                    return Ok(Err(error));
+        let mut text = Vec::new();
+        while read_line(&mut file, &mut text).map_err(|error| unreadable(path, &error))? {
+            let text = String::from_utf8_lossy(&text);
+            let Some(line) = timeline.read(&text) else {
+                if timeline.is_no_trace(PATIENCE) {
+                    return Err(no_trace(path).into());
                 }
+                continue;
+            };
+            for event in timeline.events(&line) {
+                out.write_all(printer.event(&line, &event).as_bytes())?;
             }
         }
     }
-    if timeline.is_nonsense(0) {
-        return Err(no_trace(path));
+    if timeline.is_no_trace(0) {
+        return Err(no_trace(path).into());
     }
-    if let Some(asked) = timeline.asked_in_vain() {
-        let path = path.display();
-        return Err(Usage::new(format!("{path} has no line about {asked}")));
+    if let Some(filter) = timeline.unmatched_filter() {
+        return Err(Usage::new(format!("{} has no line about {filter}", path.display())).into());
     }
-    let summary = timeline.summary();
-    let lines = summary.lines().map(|line| {
-        let what = line.trim_start();
-        let head = &line[..line.len() - what.len()];
-        laid_out(page, head, head.len() + 2, what)
-    });
-    let summary: String = lines.collect();
-    Ok(out.write_all(summary.as_bytes()).and_then(|()| out.flush()))
-}
-
-/// A line as it is; on a terminal, in as many as it takes, indented.
-fn laid_out(page: &Page, head: &str, indent: usize, what: &str) -> String {
-    let (head, what) = (Untrusted(head).line(), Untrusted(what).line());
-    match page.is_terminal {
-        true => page.hanging(&head, indent, &what),
-        false => format!("{head}{what}\n"),
-    }
+    out.write_all(printer.summary(timeline).as_bytes())?;
+    Ok(out.flush()?)
 }
 
 fn open(path: &Path) -> Result<BufReader<File>, Usage> {
     File::open(path).map(BufReader::new).map_err(|error| unreadable(path, &error))
 }
 
-fn read_line(file: &mut impl BufRead, line: &mut Vec<u8>, path: &Path) -> Result<bool, Usage> {
+fn read_line(file: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
     line.clear();
-    let read = file.take(LONGEST_LINE).read_until(b'\n', line);
-    read.map(|read| read > 0).map_err(|error| unreadable(path, &error))
+    Ok(file.take(LONGEST_LINE).read_until(b'\n', line)? > 0)
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Usage {

@@ -1,12 +1,14 @@
-//! Tells a trace to a person: one line an event, and what all of them come to. Pure.
+//! Follows a trace: which events to show, which request they belong to, and what all of them come
+//! to. Pure.
 
-use std::collections::{HashMap, hash_map};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
-use serde_json::value::RawValue;
+use mcp_span::message::Json;
 
-use super::line::{Entry, Sort, Told, canonical, plain};
+use super::line::{Line, Message, MessageKind, Subject, canonical, plain, text};
 use super::summary::Summary;
-use super::words::{Chunk, Exchange, Incident, duration, label, seconds};
+use super::words;
 
 /// What is to be shown; nothing in it means everything.
 #[derive(Debug, Default)]
@@ -20,60 +22,59 @@ impl Filter {
         self.id.is_none() && self.method.is_none()
     }
 
-    fn wants(&self, id: Option<&str>, method: Option<&str>) -> bool {
+    fn wants(&self, subject: &Subject) -> bool {
         // An id is typed as it is written in JSON, or without the quotes of a string.
         let is_it = |wanted: &str, id: &str| {
             id.trim_matches('"') == wanted || canonical(wanted).as_deref() == Some(id)
         };
-        self.id.as_deref().is_none_or(|wanted| id.is_some_and(|id| is_it(wanted, id)))
-            && self.method.as_deref().is_none_or(|wanted| method == Some(wanted))
+        let Self { id, method } = self;
+        id.as_ref().is_none_or(|wanted| subject.id.as_ref().is_some_and(|id| is_it(wanted, id)))
+            && (method.is_none() || *method == subject.method)
     }
 }
 
 /// Who says something.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Side {
     Client,
     Server,
 }
 
-/// A request without an answer so far.
-#[derive(Debug)]
-struct Asked {
-    method: String,
-    /// Of the tool, the prompt or the resource that it is about.
-    name: Option<String>,
-    at: i64,
-    is_wanted: bool,
-    is_cancelled: bool,
-}
-
-impl Asked {
-    fn label(&self, id: Option<&str>) -> String {
-        label(id, Some(&self.method), self.name.as_deref())
+impl Side {
+    fn other(self) -> Self {
+        if self == Self::Client { Self::Server } else { Self::Client }
     }
 }
 
-/// A line for a person.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Shown {
-    /// When, and from whom to whom: as wide as that of any other.
-    pub(crate) head: String,
-    pub(crate) what: String,
+/// A request without an answer so far.
+#[derive(Debug)]
+struct Request {
+    subject: Subject,
+    at: f64,
+    is_cancelled: bool,
 }
 
-/// What has been told so far.
+/// Something to show.
+pub(crate) struct Event<'a> {
+    /// In seconds since the first line.
+    pub(crate) elapsed: f64,
+    pub(crate) subject: Subject,
+    pub(crate) text: String,
+    pub(crate) data: Json<'a>,
+}
+
+/// What is known after the lines so far.
 #[derive(Debug, Default)]
 pub(crate) struct Timeline {
     filter: Filter,
-    start: Option<i64>,
+    start: Option<f64>,
     readable: usize,
     unreadable: usize,
     has_shown: bool,
     /// This run is between a client and the server; else it asks itself, as `mcp-span tools` does.
     has_client: bool,
-    by_client: HashMap<String, Asked>,
-    by_server: HashMap<String, Asked>,
+    /// By who has asked, under which id.
+    open: HashMap<(Side, String), Request>,
     summary: Summary,
 }
 
@@ -82,225 +83,183 @@ impl Timeline {
         Self { filter, ..Self::default() }
     }
 
-    /// Whether there were more than `many` lines, and none of them of a trace.
-    pub(crate) fn is_nonsense(&self, many: usize) -> bool {
-        self.readable == 0 && self.unreadable >= many
+    /// Whether there were at least so many lines, and none of them of a trace.
+    pub(crate) fn is_no_trace(&self, lines: usize) -> bool {
+        self.readable == 0 && self.unreadable >= lines
     }
 
-    /// What was to be shown, if nothing was.
-    pub(crate) fn asked_in_vain(&self) -> Option<String> {
+    /// The filter, if nothing was shown because of it.
+    pub(crate) fn unmatched_filter(&self) -> Option<String> {
         let Filter { id, method } = &self.filter;
         let flags = [("--id", id), ("--method", method)].into_iter();
-        let asked = flags.filter_map(|(flag, text)| Some(format!("{flag} {}", text.as_ref()?)));
-        let asked = asked.collect::<Vec<_>>().join(" and ");
-        (!asked.is_empty() && !self.has_shown).then_some(asked)
+        let flags = flags.filter_map(|(flag, text)| Some(format!("{flag} {}", text.as_ref()?)));
+        let flags = flags.collect::<Vec<_>>().join(" and ");
+        (!flags.is_empty() && !self.has_shown).then_some(flags)
     }
 
-    /// What a line of the trace says; nothing if that is of no interest.
-    pub(crate) fn line(&mut self, line: &str) -> Vec<Shown> {
-        if line.trim().is_empty() {
-            return Vec::new();
-        }
-        let Some(entry) = Entry::read(line) else {
-            self.unreadable += 1;
-            return Vec::new();
+    /// Reads a line; `None` if it is none of a trace.
+    pub(crate) fn read<'a>(&mut self, text: &'a str) -> Option<Line<'a>> {
+        let line = Line::parse(text);
+        self.readable += usize::from(line.is_some());
+        self.unreadable += usize::from(line.is_none() && !text.trim().is_empty());
+        line
+    }
+
+    /// What a line says; nothing if that is not to be shown.
+    pub(crate) fn events<'a>(&mut self, line: &Line<'a>) -> Vec<Event<'a>> {
+        self.start.get_or_insert(line.at);
+        let events = match &*line.kind {
+            "STDIN" => {
+                self.has_client = true;
+                self.messages(line.data, Side::Client, line.at, true)
+            }
+            // The same line came from the client.
+            "CHILD_STDIN" if self.has_client => Vec::new(),
+            "CHILD_STDIN" => self.messages(line.data, Side::Client, line.at, true),
+            "STDOUT" => self.messages(line.data, Side::Server, line.at, true),
+            // On its way to the client, if there is one.
+            "HTTP_BODY" | "CHILD_STDOUT" => {
+                self.messages(line.data, Side::Server, line.at, !self.has_client)
+            }
+            "SSE_CHUNK" => self.stream_event(line),
+            kind => self.other(kind, line).into_iter().collect(),
         };
-        self.readable += 1;
-        let since = *self.start.get_or_insert(entry.at);
-        let time = format!("{:+.3}", seconds(entry.at - since));
-        let direction = plain(&entry.direction).replace("->", " → ");
-        let all = self.tell(&entry);
-        self.has_shown |= !all.is_empty();
-        let head = format!("{time:>9}  {direction:<15}  ");
-        all.into_iter().map(|what| Shown { head: head.clone(), what }).collect()
+        self.has_shown |= !events.is_empty();
+        events
     }
 
     /// What all of it comes to.
-    pub(crate) fn summary(mut self) -> String {
+    pub(crate) fn summary(mut self) -> Vec<(&'static str, String)> {
         self.end_run();
-        self.summary.text(self.unreadable)
+        self.summary.lines(self.unreadable)
     }
 
-    fn tell(&mut self, entry: &Entry<'_>) -> Vec<String> {
-        match &*entry.kind {
-            "STDIN" => {
-                self.has_client = true;
-                self.crossing(entry.data, Side::Client, entry.at)
-            }
-            "STDOUT" => self.crossing(entry.data, Side::Server, entry.at),
-            "HTTP_REQ" => {
-                let exchange: Exchange = entry.data();
-                if let (false, Some(id), Some(method)) =
-                    (self.has_client, exchange.id(), exchange.rpc_method())
-                {
-                    self.asks(Side::Client, id, method, exchange.name(), entry.at);
-                }
-                self.exchange(&exchange, exchange.request())
-            }
-            "HTTP_RES" => {
-                let exchange: Exchange = entry.data();
-                self.exchange(&exchange, exchange.answer())
-            }
-            "HTTP_BODY" | "CHILD_STDOUT" => self.server_says(entry.data, entry.at),
-            // The same line was told when the client sent it.
-            "CHILD_STDIN" if self.has_client => Vec::new(),
-            "CHILD_STDIN" => self.crossing(entry.data, Side::Client, entry.at),
-            "SSE_CHUNK" => self.event(&entry.data(), entry.at),
-            kind => {
-                let incident: Incident = entry.data();
-                let is_shown = match incident.is_retry() {
-                    true => self.wants_try(&incident),
-                    false => self.concerns(),
-                };
-                match kind {
-                    "START" => self.end_run(),
-                    "RECOVERY" if is_shown => self.summary.recovery(&incident.sort()),
-                    _ => {}
-                }
-                if is_shown { vec![incident.words(kind)] } else { Vec::new() }
-            }
-        }
-    }
-
-    /// Whether what befalls all is to be shown: it befalls somebody who is.
-    fn concerns(&self) -> bool {
-        self.filter.is_empty() || self.by_client.values().any(|asked| asked.is_wanted)
-    }
-
-    /// Whether the message that was tried again is to be shown. The stream is nobody's.
-    fn wants_try(&self, incident: &Incident) -> bool {
-        self.filter.wants(incident.id().as_deref(), incident.rpc_method().as_deref())
-    }
-
-    /// Messages of `from` that have reached the other side, or are about to.
-    fn crossing(&mut self, data: &RawValue, from: Side, at: i64) -> Vec<String> {
-        Told::all(data).iter().filter_map(|told| self.message(told, from, at)).collect()
-    }
-
-    /// Messages that have come from the server. They are on their way, if there is a client: then
-    /// they are shown, and change nothing.
-    fn server_says(&mut self, data: &RawValue, at: i64) -> Vec<String> {
-        if !self.has_client {
-            return self.crossing(data, Side::Server, at);
-        }
-        Told::all(data).iter().filter_map(|told| self.describe(told)).collect()
-    }
-
-    /// A request of `from`; the same one may be sent again. Whether it is to be shown.
-    fn asks(
+    /// One message of `from`, or several. `is_last`: they are seen nowhere else on their way.
+    fn messages<'a>(
         &mut self,
+        data: Json<'a>,
         from: Side,
-        id: String,
-        method: String,
-        name: Option<String>,
-        at: i64,
-    ) -> bool {
-        let is_wanted = self.filter.wants(Some(&id), Some(&method));
-        let asked = Asked { method, name, at, is_wanted, is_cancelled: false };
-        let all = if from == Side::Client { &mut self.by_client } else { &mut self.by_server };
-        if let hash_map::Entry::Vacant(place) = all.entry(id) {
-            place.insert(asked);
-            self.summary.requests += usize::from(is_wanted && from == Side::Client);
+        at: f64,
+        is_last: bool,
+    ) -> Vec<Event<'a>> {
+        match data.elements() {
+            Some(batch) => batch.filter_map(|one| self.message(one, from, at, is_last)).collect(),
+            None => self.message(data, from, at, is_last).into_iter().collect(),
         }
-        is_wanted
     }
 
-    fn message(&mut self, told: &Told, from: Side, at: i64) -> Option<String> {
-        let what = self.describe(told);
-        if let (Sort::Request, Some(id), Some(method)) = (told.sort, &told.id, &told.method) {
-            let is_wanted = self.asks(from, id.clone(), method.clone(), told.name.clone(), at);
-            return what.filter(|_| is_wanted);
-        }
-        let (asks, answers) = match from {
-            Side::Client => (&mut self.by_client, &mut self.by_server),
-            Side::Server => (&mut self.by_server, &mut self.by_client),
+    fn message<'a>(
+        &mut self,
+        data: Json<'a>,
+        from: Side,
+        at: f64,
+        is_last: bool,
+    ) -> Option<Event<'a>> {
+        let message = Message::parse(data);
+        let asker = match message.kind {
+            MessageKind::Cancellation => Some(from),
+            MessageKind::Response | MessageKind::Error(_) => Some(from.other()),
+            _ => None,
         };
-        if let Some(asked) = told.cancels.as_ref().and_then(|id| asks.get_mut(id)) {
-            asked.is_cancelled = true;
-        }
-        let is_answer = matches!(told.sort, Sort::Answer | Sort::Error);
-        let asked = told.id.as_ref().filter(|_| is_answer).and_then(|id| answers.remove(id));
-        let Some(asked) = asked else { return what };
-        let took = at - asked.at;
-        if asked.is_wanted && from == Side::Server {
-            let label = asked.label(told.id.as_deref());
-            self.summary.answered(told.sort == Sort::Error, took, label);
-        }
-        what.map(|what| format!("{what}, after {}", duration(took)))
-    }
-
-    fn describe(&self, told: &Told) -> Option<String> {
-        let id = told.id.as_deref().or(told.cancels.as_deref());
-        let asked = id.and_then(|id| self.by_client.get(id).or_else(|| self.by_server.get(id)));
-        let is_answer = matches!(told.sort, Sort::Answer | Sort::Error);
-        let related = asked.filter(|_| is_answer || told.cancels.is_some());
-        let method = told.method.as_deref();
-        let of = related.map(|asked| asked.method.as_str());
-        if !self.filter.wants(id, of.or(method)) {
-            return None;
-        }
-        let of = || related.map_or_else(|| label(id, None, None), |asked| asked.label(id));
-        let size = told.size.map_or(String::new(), |size| format!(" ({size} bytes)"));
-        let what = match told.sort {
-            Sort::Request => label(id, method, told.name.as_deref()),
-            Sort::Notification if told.cancels.is_some() => {
-                format!("{} of {}", method.unwrap_or_default(), of())
-            }
-            Sort::Notification => label(None, method, told.name.as_deref()),
-            Sort::Answer => format!("answer to {}", of()),
-            Sort::Error => {
-                let error = told.error.as_deref().unwrap_or("without more");
-                match id {
-                    Some(_) => format!("error to {}: {error}", of()),
-                    // The sender could not read what it is about.
-                    None => format!("error without an id: {error}"),
+        // The request that it answers or cancels.
+        let key = asker.zip(message.subject.id.clone());
+        let request = key.as_ref().and_then(|key| self.open.get_mut(key));
+        let known = request.as_ref().map(|request| request.subject.clone());
+        let mut text = words::message(&message, known.as_ref());
+        let subject = known.unwrap_or(message.subject);
+        match (&message.kind, request, key) {
+            _ if !is_last => {}
+            (MessageKind::Request, ..) => self.ask(from, &subject, at),
+            (MessageKind::Cancellation, Some(request), _) => request.is_cancelled = true,
+            (kind, Some(request), Some(key)) => {
+                let took = at - request.at;
+                text += &format!(", after {}", words::in_words(took));
+                self.open.remove(&key);
+                if from == Side::Server && self.filter.wants(&subject) {
+                    let is_error = *kind != MessageKind::Response;
+                    self.summary.answered(is_error, took, subject.to_string());
                 }
             }
-            Sort::Other => match told.text.as_deref() {
-                Some(text) if text.trim().is_empty() => "no message: an empty text".to_owned(),
-                text => format!("no message: {}", text.unwrap_or("something else")),
-            },
-        };
-        Some(what + &size)
-    }
-
-    fn exchange(&self, exchange: &Exchange, what: String) -> Vec<String> {
-        let (id, rpc) = (exchange.id(), exchange.rpc_method());
-        let asked = id.as_ref().and_then(|id| self.by_client.get(id));
-        let method = rpc.or(asked.map(|asked| asked.method.clone()));
-        let is_wanted = self.filter.wants(id.as_deref(), method.as_deref());
-        if is_wanted { vec![what] } else { Vec::new() }
-    }
-
-    fn event(&mut self, data: &Chunk, at: i64) -> Vec<String> {
-        let name = data.event.as_deref().filter(|name| *name != "message").map(plain);
-        let is_empty = |content: &RawValue| {
-            serde_json::from_str::<&str>(content.get()).is_ok_and(|text| text.trim().is_empty())
-        };
-        let Some(content) = data.data.as_deref().filter(|content| !is_empty(content)) else {
-            let what = "an event without data".to_owned();
-            return if self.filter.is_empty() { vec![what] } else { Vec::new() };
-        };
-        if let (Some("endpoint"), Ok(url)) = (name.as_deref(), serde_json::from_str(content.get()))
-        {
-            let what = format!("the address for messages: {}", plain(url));
-            return if self.filter.is_empty() { vec![what] } else { Vec::new() };
+            _ => {}
         }
-        let name = name.map_or("event".to_owned(), |name| format!("event '{name}'"));
-        self.server_says(content, at).into_iter().map(|what| format!("{name}: {what}")).collect()
+        self.filter.wants(&subject).then(|| self.event(subject, text, data, at))
+    }
+
+    /// Notes a request; the same one may be sent again.
+    fn ask(&mut self, from: Side, subject: &Subject, at: f64) {
+        let Some(id) = &subject.id else { return };
+        if let Entry::Vacant(place) = self.open.entry((from, id.clone())) {
+            place.insert(Request { subject: subject.clone(), at, is_cancelled: false });
+            let is_counted = from == Side::Client && self.filter.wants(subject);
+            self.summary.requests += usize::from(is_counted);
+        }
+    }
+
+    /// An event of a stream: mostly a message.
+    fn stream_event<'a>(&mut self, line: &Line<'a>) -> Vec<Event<'a>> {
+        let is_empty =
+            |content: &Json<'_>| content.text().is_some_and(|text| text.trim().is_empty());
+        let content = line.data.get(&["data"]).filter(|content| !is_empty(content));
+        let name = text(line.data, &["event"]).filter(|name| name != "message");
+        let what = match (content, content.and_then(Json::text), name) {
+            (None, ..) => "an event without data".to_owned(),
+            (_, Some(url), Some(name)) if name == "endpoint" => {
+                format!("the address for messages: {}", plain(&url))
+            }
+            (Some(content), _, name) => {
+                let name = name.map_or("event".to_owned(), |name| format!("event '{name}'"));
+                let mut events = self.messages(content, Side::Server, line.at, !self.has_client);
+                events.iter_mut().for_each(|event| event.text = format!("{name}: {}", event.text));
+                return events;
+            }
+        };
+        let subject = Subject::default();
+        let is_shown = self.filter.wants(&subject);
+        is_shown.then(|| self.event(subject, what, line.data, line.at)).into_iter().collect()
+    }
+
+    /// What is no message: an exchange, or something that befalls the bridge.
+    fn other<'a>(&mut self, kind: &str, line: &Line<'a>) -> Option<Event<'a>> {
+        let subject = Subject::of_exchange(line.data).unwrap_or_default();
+        let recovery = words::recovery_name(line.data);
+        let is_shown = match (kind, &*recovery) {
+            ("HTTP_REQ" | "HTTP_RES", _) | (_, "retry") => self.filter.wants(&subject),
+            // What befalls all befalls those that are shown.
+            _ => self.filter.is_empty() || self.requests().any(|asked| self.filter.wants(asked)),
+        };
+        match (kind, &subject) {
+            ("START", _) => self.end_run(),
+            ("RECOVERY", _) if is_shown => self.summary.recovery(&recovery),
+            ("HTTP_REQ", Subject { method: Some(_), .. }) if !self.has_client => {
+                self.ask(Side::Client, &subject, line.at);
+            }
+            _ => {}
+        }
+        let text = words::event(kind, line.data);
+        is_shown.then(|| self.event(subject, text, line.data, line.at))
+    }
+
+    fn event<'a>(&self, subject: Subject, text: String, data: Json<'a>, at: f64) -> Event<'a> {
+        Event { elapsed: at - self.start.unwrap_or(at), subject, text, data }
+    }
+
+    /// Requests of the client without an answer.
+    fn requests(&self) -> impl Iterator<Item = &Subject> {
+        let open = self.open.iter().filter(|((side, _), _)| *side == Side::Client);
+        open.map(|(_, asked)| &asked.subject)
     }
 
     /// What a run has left open stays so.
     fn end_run(&mut self) {
         self.has_client = false;
-        self.by_server.clear();
-        let mut open: Vec<(String, Asked)> = self.by_client.drain().collect();
-        open.sort_unstable_by_key(|(_, asked)| asked.at);
-        for (id, asked) in open.into_iter().filter(|(_, asked)| asked.is_wanted) {
-            let at = seconds(asked.at - self.start.unwrap_or_default());
-            let note = if asked.is_cancelled { ", cancelled by the client" } else { "" };
-            let label = asked.label(Some(&id));
-            self.summary.open(asked.is_cancelled, format!("{label}, asked at {at:+.3}{note}"));
+        let open = self.open.drain().filter(|((side, _), _)| *side == Side::Client);
+        let mut open: Vec<Request> = open.map(|(_, asked)| asked).collect();
+        open.retain(|asked| self.filter.wants(&asked.subject));
+        open.sort_unstable_by(|a, b| a.at.total_cmp(&b.at));
+        for Request { subject, at, is_cancelled } in open {
+            let at = at - self.start.unwrap_or_default();
+            let note = if is_cancelled { ", cancelled by the client" } else { "" };
+            self.summary.open(is_cancelled, format!("{subject}, asked at {at:+.3}{note}"));
         }
     }
 }
@@ -316,13 +275,16 @@ mod tests {
         for line in lines {
             let mut parts = line.splitn(3, ' ');
             let (at, kind, data) = (parts.next().unwrap(), parts.next().unwrap(), parts.next());
-            let shown = timeline.line(&format!(
+            let line = format!(
                 r#"{{"timestamp":"2026-11-15T14:05:{at}Z","direction":"a->b","type":"{kind}","data":{}}}"#,
                 data.unwrap()
-            ));
-            told.extend(shown.into_iter().map(|Shown { head, what }| format!("{head}{what}\n")));
+            );
+            let line = timeline.read(&line).unwrap();
+            let events = timeline.events(&line);
+            told.extend(events.iter().map(|e| format!("{:+.3} {}\n", e.elapsed, e.text)));
         }
-        (told, timeline.summary())
+        let summary = timeline.summary();
+        (told, summary.into_iter().map(|(head, text)| format!("{head}{text}\n")).collect())
     }
 
     const TALK: [&str; 13] = [
@@ -351,7 +313,7 @@ mod tests {
                 r#"00.000 STDOUT {"id":null,"error":{"code":-32700,"message":"Parse error"}}"#,
             ],
         );
-        let ends: Vec<&str> = told.lines().map(|line| &line[line.len().min(30)..]).collect();
+        let ends: Vec<&str> = told.lines().map(|line| line.split_once(' ').unwrap().1).collect();
         let expected = [
             "an event without data",
             "no message: an empty text",
@@ -375,24 +337,22 @@ mod tests {
         assert!(!told.contains("GET") && !told.contains("#4"), "{told}");
         assert!(summary.contains("Recoveries: server away 1, retry 1\n"), "{summary}");
         let mut timeline = Timeline::new(id("99"));
-        assert_eq!(timeline.line(""), []);
-        assert_eq!(timeline.asked_in_vain().as_deref(), Some("--id 99"));
-        assert_eq!(Timeline::new(Filter::default()).asked_in_vain(), None);
+        assert!(timeline.read("").is_none());
+        assert_eq!(timeline.unmatched_filter().as_deref(), Some("--id 99"));
+        assert_eq!(Timeline::new(Filter::default()).unmatched_filter(), None);
     }
 
     #[test]
     fn a_conversation_is_told_in_words() {
         let (told, summary) = tell(Filter::default(), &TALK);
         let lines: Vec<&str> = told.lines().collect();
-        assert_eq!(lines[0], "   +0.000  a → b            mcp-span 1.2.3 starts (linux)");
+        assert_eq!(lines[0], "+0.000 mcp-span 1.2.3 starts (linux)");
         assert!(lines[2].ends_with("POST http://h/mcp initialize #1, 9 bytes"), "{told}");
         assert!(
             lines[3].ends_with("200 application/json to initialize #1, after 98.5 ms"),
             "{told}"
         );
-        assert!(
-            lines[5].ends_with("+0.102  a → b            answer to initialize #1, after 101.0 ms")
-        );
+        assert!(lines[5].ends_with("+0.102 answer to initialize #1, after 101.0 ms"));
         assert!(lines[7].ends_with("** the server has lost the session: HTTP 404"), "{told}");
         assert!(lines[9].ends_with("event: error to tools/call add #\"x\": -32601 no"), "{told}");
         assert!(
@@ -473,13 +433,14 @@ mod tests {
     #[test]
     fn lines_that_are_none_are_counted() {
         let mut timeline = Timeline::default();
-        assert!(timeline.is_nonsense(0));
+        assert!(timeline.is_no_trace(0));
         for line in ["garbage", "{}", "", "{\"timestamp\":\"x\"}"] {
-            assert_eq!(timeline.line(line), []);
+            assert!(timeline.read(line).is_none());
         }
-        assert!(timeline.is_nonsense(3) && !timeline.is_nonsense(4));
-        timeline.line(r#"{"timestamp":"2026-11-15T14:05:00Z","direction":"","type":"","data":7}"#);
-        assert!(!timeline.is_nonsense(0));
-        assert!(timeline.summary().ends_with("3 lines could not be read\n"));
+        assert!(timeline.is_no_trace(3) && !timeline.is_no_trace(4));
+        let line = r#"{"timestamp":"2026-11-15T14:05:00Z","direction":"","type":"","data":7}"#;
+        assert!(timeline.read(line).is_some());
+        assert!(!timeline.is_no_trace(0));
+        assert_eq!(timeline.summary().pop().unwrap().1, "3 lines could not be read");
     }
 }

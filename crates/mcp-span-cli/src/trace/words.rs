@@ -1,270 +1,188 @@
-//! The words for what a trace tells beside messages: exchanges, connections, recoveries. Pure.
+//! The words for the events of a trace: messages, exchanges, connections, recoveries. Pure.
 
-use std::collections::BTreeMap;
+use mcp_span::message::Json;
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
+use super::line::{Message, MessageKind, Subject, plain, text};
 
-use super::line::{canonical, plain};
-
-/// A request or an answer of HTTP.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub(super) struct Exchange {
-    method: String,
-    url: String,
-    size: u64,
-    status: Option<u16>,
-    headers: BTreeMap<String, String>,
-    error: Option<String>,
-    given_up: bool,
-    ms: f64,
-    id: Option<Box<RawValue>>,
-    rpc_method: Option<String>,
-    name: Option<String>,
-}
-
-impl Exchange {
-    pub(super) fn id(&self) -> Option<String> {
-        self.id.as_ref().and_then(|id| canonical(id.get()))
-    }
-
-    pub(super) fn rpc_method(&self) -> Option<String> {
-        self.rpc_method.as_deref().map(plain)
-    }
-
-    /// Of the tool, the prompt or the resource that it is about.
-    pub(super) fn name(&self) -> Option<String> {
-        self.name.as_deref().map(plain)
-    }
-
-    pub(super) fn request(&self) -> String {
-        let what = format!("{} {}", plain(&self.method), plain(&self.url));
-        match self.message() {
-            Some(message) => format!("{what} {message}, {} bytes", self.size),
-            None => what,
+/// What a message says. `request` is the one that it answers or cancels, if that is known.
+pub(super) fn message(message: &Message, request: Option<&Subject>) -> String {
+    let size = message.size.map_or_else(String::new, |size| format!(" ({size} bytes)"));
+    let own = &message.subject;
+    let what = match (&message.kind, &own.method, request) {
+        (MessageKind::Cancellation, Some(method), Some(request)) => {
+            format!("{method} of {request}")
         }
-    }
-
-    pub(super) fn answer(&self) -> String {
-        let mut what = match (self.status, &self.error) {
-            _ if self.given_up => "no answer: given up".to_owned(),
-            (_, Some(error)) => format!("no answer: {}", plain(error)),
-            (Some(status), None) => status.to_string(),
-            (None, None) => "an answer".to_owned(),
-        };
-        if let Some(media) = self.headers.get("content-type") {
-            what = format!("{what} {}", plain(media));
+        (MessageKind::Response, ..) => format!("answer to {}", request.unwrap_or(own)),
+        // Its sender could not read what it is about.
+        (MessageKind::Error(error), ..) if own.id.is_none() => {
+            format!("error without an id: {error}")
         }
-        if let Some(asked) = self.message().or_else(|| self.http_method()) {
-            what = format!("{what} to {asked}");
-        }
-        format!("{what}, after {}", milliseconds(self.ms))
-    }
-
-    fn http_method(&self) -> Option<String> {
-        (!self.method.is_empty()).then(|| plain(&self.method))
-    }
-
-    fn message(&self) -> Option<String> {
-        let (id, method) = (self.id(), self.rpc_method());
-        let is_known = id.is_some() || method.is_some();
-        is_known.then(|| label(id.as_deref(), method.as_deref(), self.name().as_deref()))
-    }
-}
-
-/// An event of a stream.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Chunk {
-    pub(super) event: Option<String>,
-    pub(super) data: Option<Box<RawValue>>,
-}
-
-/// Anything that befalls the bridge itself.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub(super) struct Incident {
-    what: String,
-    why: Option<String>,
-    to: String,
-    opened: bool,
-    ms: f64,
-    version: String,
-    system: String,
-    lost: u64,
-    /// The event behind which a stream was cut.
-    after: Option<String>,
-    /// Which try it was.
-    number: u32,
-    method: Option<String>,
-    id: Option<Box<RawValue>>,
-    rpc_method: Option<String>,
-    name: Option<String>,
-}
-
-impl Incident {
-    /// For the summary.
-    pub(super) fn sort(&self) -> String {
-        plain(&self.what).replace('-', " ")
-    }
-
-    pub(super) fn words(&self, kind: &str) -> String {
-        let what = match kind {
-            "CONNECTION" if self.opened => {
-                format!("connected to {} in {}", plain(&self.to), milliseconds(self.ms))
-            }
-            "CONNECTION" => format!("no connection to {}", plain(&self.to)),
-            "RECOVERY" => format!("** {}", self.recovery()),
-            "START" => {
-                format!("mcp-span {} starts ({})", plain(&self.version), plain(&self.system))
-            }
-            "GAP" => format!("{} lines are missing here: the disk was too slow", self.lost),
-            other => plain(other),
-        };
-        match &self.why {
-            Some(why) => format!("{what}: {}", plain(why)),
-            None => what,
-        }
-    }
-
-    fn recovery(&self) -> String {
-        let what = match &*self.what {
-            "retry" if self.number == 0 => return format!("first try of {}", self.tried()),
-            "retry" => return format!("retry {} of {}", self.number, self.tried()),
-            "stream-cut" => {
-                let after = self.after.as_deref().map(plain);
-                let after = after.map_or(String::new(), |id| format!(" after event {id}"));
-                return format!("a stream was cut{after}");
-            }
-            "session-lost" => "the server has lost the session",
-            "session-opened" => "a new session is open",
-            "session-refused" => "the server refuses a new session",
-            "server-away" => "the server cannot be reached",
-            "server-back" => "the server is back",
-            "stream-reopened" => "the stream for the server's own messages is open again",
-            "stream-resumed" => "a stream that was cut goes on",
-            "credentials-renewed" => "the server refused the credentials, and there are new ones",
-            "sent-again" => "a request is sent again",
-            "asked-to-wait" => "a request waits, as the server wishes",
-            _ => return self.sort(),
-        };
-        what.to_owned()
-    }
-}
-
-impl Incident {
-    /// Whether one message, or the stream, was sent in vain; anything else befalls all.
-    pub(super) fn is_retry(&self) -> bool {
-        self.what == "retry"
-    }
-
-    pub(super) fn id(&self) -> Option<String> {
-        self.id.as_ref().and_then(|id| canonical(id.get()))
-    }
-
-    pub(super) fn rpc_method(&self) -> Option<String> {
-        self.rpc_method.as_deref().map(plain)
-    }
-
-    /// What was sent in vain.
-    fn tried(&self) -> String {
-        let plainly = |text: &Option<String>| text.as_deref().map(plain);
-        let id = self.id();
-        let (rpc, name) = (plainly(&self.rpc_method), plainly(&self.name));
-        match (&rpc, plainly(&self.method)) {
-            (None, Some(method)) => method,
-            _ => label(id.as_deref(), rpc.as_deref(), name.as_deref()),
-        }
-    }
-}
-
-/// A message by its method, what it is about, and its id.
-pub(super) fn label(id: Option<&str>, method: Option<&str>, name: Option<&str>) -> String {
-    let method = match (method, name) {
-        (Some(method), Some(name)) => Some(format!("{method} {name}")),
-        (method, _) => method.map(str::to_owned),
+        (MessageKind::Error(error), ..) => format!("error to {}: {error}", request.unwrap_or(own)),
+        (MessageKind::Other(text), ..) => match text.as_deref() {
+            Some("") => "no message: an empty text".to_owned(),
+            text => format!("no message: {}", text.unwrap_or("something else")),
+        },
+        _ => own.to_string(),
     };
-    let id = id.map(|id| match id.starts_with("\"mcp-span-") {
-        true => "(the bridge's own)".to_owned(),
-        false => format!("#{}", plain(id)),
-    });
-    match (method, id) {
-        (Some(method), Some(id)) => format!("{method} {id}"),
-        (Some(method), None) => method,
-        (None, Some(id)) => id,
-        (None, None) => "a message without an id".to_owned(),
+    what + &size
+}
+
+/// What any other event says.
+pub(super) fn event(kind: &str, data: Json<'_>) -> String {
+    let field = |name| text(data, &[name]).unwrap_or_default();
+    let is_open = data.get(&["opened"]).is_some_and(Json::is_true);
+    let what = match kind {
+        "HTTP_REQ" => http_request(data),
+        "HTTP_RES" => http_response(data),
+        "CONNECTION" if is_open => format!("connected to {} in {}", field("to"), duration(data)),
+        "CONNECTION" => format!("no connection to {}", field("to")),
+        "RECOVERY" => format!("** {}", recovery(data)),
+        "START" => format!("mcp-span {} starts ({})", field("version"), field("system")),
+        "GAP" => {
+            let lost = data.get(&["lost"]).and_then(Json::integer).unwrap_or_default();
+            format!("{lost} lines are missing here: the disk was too slow")
+        }
+        other => plain(other),
+    };
+    match text(data, &["why"]) {
+        Some(why) => format!("{what}: {why}"),
+        None => what,
     }
 }
 
-/// Microseconds in seconds.
-#[expect(clippy::cast_precision_loss, reason = "exact for some hundred years")]
-pub(super) fn seconds(microseconds: i64) -> f64 {
-    microseconds as f64 / 1e6
+fn http_request(data: Json<'_>) -> String {
+    let field = |name| text(data, &[name]).unwrap_or_default();
+    let what = format!("{} {}", field("method"), field("url"));
+    let size = data.get(&["size"]).and_then(Json::integer).unwrap_or_default();
+    match Subject::of_exchange(data) {
+        Some(message) => format!("{what} {message}, {size} bytes"),
+        None => what,
+    }
 }
 
-/// Microseconds as a person reads them.
-pub(super) fn duration(microseconds: i64) -> String {
-    milliseconds(seconds(microseconds) * 1000.0)
+fn http_response(data: Json<'_>) -> String {
+    let what = match (text(data, &["error"]), data.get(&["status"])) {
+        _ if data.get(&["givenUp"]).is_some_and(Json::is_true) => "no answer: given up".to_owned(),
+        (Some(error), _) => format!("no answer: {error}"),
+        (None, Some(status)) => plain(status.as_str()),
+        (None, None) => "an answer".to_owned(),
+    };
+    let media = text(data, &["headers", "content-type"]);
+    let media = media.map_or_else(String::new, |media| format!(" {media}"));
+    let asked = exchange(data).map_or_else(String::new, |asked| format!(" to {asked}"));
+    format!("{what}{media}{asked}, after {}", duration(data))
 }
 
-fn milliseconds(ms: f64) -> String {
-    if ms < 1000.0 { format!("{ms:.1} ms") } else { format!("{:.2} s", ms / 1000.0) }
+/// The message of an exchange, or the method of HTTP if it has none.
+fn exchange(data: Json<'_>) -> Option<String> {
+    let message = Subject::of_exchange(data);
+    message.map(|message| message.to_string()).or_else(|| text(data, &["method"]))
+}
+
+/// What was lost, or found again, by its name.
+pub(super) fn recovery_name(data: Json<'_>) -> String {
+    text(data, &["what"]).unwrap_or_default().replace('-', " ")
+}
+
+fn recovery(data: Json<'_>) -> String {
+    let name = recovery_name(data);
+    let what = match &*name {
+        "retry" => {
+            let tried = exchange(data).unwrap_or_default();
+            return match data.get(&["number"]).and_then(Json::integer).unwrap_or_default() {
+                0 => format!("first try of {tried}"),
+                number => format!("retry {number} of {tried}"),
+            };
+        }
+        "stream cut" => {
+            let after = text(data, &["after"]).map(|id| format!(" after event {id}"));
+            return format!("a stream was cut{}", after.unwrap_or_default());
+        }
+        "session lost" => "the server has lost the session",
+        "session opened" => "a new session is open",
+        "session refused" => "the server refuses a new session",
+        "server away" => "the server cannot be reached",
+        "server back" => "the server is back",
+        "stream reopened" => "the stream for the server's own messages is open again",
+        "stream resumed" => "a stream that was cut goes on",
+        "credentials renewed" => "the server refused the credentials, and there are new ones",
+        "sent again" => "a request is sent again",
+        "asked to wait" => "a request waits, as the server wishes",
+        other => other,
+    };
+    what.to_owned()
+}
+
+/// How long it took, by its own word.
+fn duration(data: Json<'_>) -> String {
+    let ms = data.get(&["ms"]).and_then(|ms| ms.as_str().parse::<f64>().ok());
+    in_words(ms.unwrap_or_default() / 1000.0)
+}
+
+/// Seconds as a person reads them.
+pub(super) fn in_words(seconds: f64) -> String {
+    if seconds < 1.0 { format!("{:.1} ms", seconds * 1000.0) } else { format!("{seconds:.2} s") }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn incident(kind: &str, data: &str) -> String {
-        serde_json::from_str::<Incident>(data).unwrap().words(kind)
+    fn of(kind: &str, data: &str) -> String {
+        event(kind, Json::parse(data).unwrap())
     }
 
     #[test]
     fn incidents_are_told_in_plain_words() {
-        assert_eq!(
-            incident("CONNECTION", r#"{"to":"h:80","opened":false,"why":"refused","ms":1}"#),
-            "no connection to h:80: refused"
-        );
-        assert_eq!(
-            incident("CONNECTION", r#"{"to":"h:80","opened":true,"ms":1.26}"#),
-            "connected to h:80 in 1.3 ms"
-        );
-        assert_eq!(incident("RECOVERY", r#"{"what":"server-back"}"#), "** the server is back");
-        assert_eq!(incident("RECOVERY", r#"{"what":"quite-new"}"#), "** quite new");
-        assert_eq!(
-            incident("RECOVERY", r#"{"what":"stream-cut","after":"17","why":"reset"}"#),
-            "** a stream was cut after event 17: reset"
-        );
         let retry = r#"{"what":"retry","number":3,"why":"refused","method":"POST","id":1,"rpcMethod":"tools/call","name":"add","ms":1}"#;
-        assert_eq!(incident("RECOVERY", retry), "** retry 3 of tools/call add #1: refused");
-        let first = r#"{"what":"retry","number":0,"why":"no","id":2,"rpcMethod":"ping"}"#;
-        assert_eq!(incident("RECOVERY", first), "** first try of ping #2: no");
-        let stream = r#"{"what":"retry","number":1,"method":"GET"}"#;
-        assert_eq!(incident("RECOVERY", stream), "** retry 1 of GET");
-        assert_eq!(
-            incident("GAP", r#"{"lost":7}"#),
-            "7 lines are missing here: the disk was too slow"
-        );
-        assert_eq!(incident("NEW\u{1b}", "{}"), "NEW");
+        for (kind, data, words) in [
+            (
+                "CONNECTION",
+                r#"{"to":"h:80","opened":false,"why":"refused","ms":1}"#,
+                "no connection to h:80: refused",
+            ),
+            (
+                "CONNECTION",
+                r#"{"to":"h:80","opened":true,"ms":1.26}"#,
+                "connected to h:80 in 1.3 ms",
+            ),
+            ("RECOVERY", r#"{"what":"server-back"}"#, "** the server is back"),
+            ("RECOVERY", r#"{"what":"quite-new"}"#, "** quite new"),
+            (
+                "RECOVERY",
+                r#"{"what":"stream-cut","after":"17","why":"reset"}"#,
+                "** a stream was cut after event 17: reset",
+            ),
+            ("RECOVERY", retry, "** retry 3 of tools/call add #1: refused"),
+            (
+                "RECOVERY",
+                r#"{"what":"retry","number":0,"why":"no","id":2,"rpcMethod":"ping"}"#,
+                "** first try of ping #2: no",
+            ),
+            ("RECOVERY", r#"{"what":"retry","number":1,"method":"GET"}"#, "** retry 1 of GET"),
+            ("GAP", r#"{"lost":7}"#, "7 lines are missing here: the disk was too slow"),
+            ("NEW\u{1b}", "{}", "NEW"),
+        ] {
+            assert_eq!(of(kind, data), words);
+        }
     }
 
     #[test]
     fn exchanges_are_told_with_their_message_and_their_end() {
-        let of = |data: &str| serde_json::from_str::<Exchange>(data).unwrap();
-        assert_eq!(of(r#"{"method":"GET","url":"http://h/"}"#).request(), "GET http://h/");
         let own = r#"{"method":"POST","url":"u","size":3,"id":"mcp-span-0-1","rpcMethod":"ping"}"#;
-        assert_eq!(of(own).request(), "POST u ping (the bridge's own), 3 bytes");
-        let gone = r#"{"givenUp":true,"ms":30000.0,"id":7,"rpcMethod":"a"}"#;
-        assert_eq!(of(gone).answer(), "no answer: given up to a #7, after 30.00 s");
-        assert_eq!(
-            of(r#"{"error":"it broke","ms":1}"#).answer(),
-            "no answer: it broke, after 1.0 ms"
-        );
-        assert_eq!(of(r#"{"status":202,"ms":1}"#).answer(), "202, after 1.0 ms");
-        assert_eq!(
-            of(r#"{"method":"GET","status":405,"ms":1}"#).answer(),
-            "405 to GET, after 1.0 ms"
-        );
+        for (kind, data, words) in [
+            ("HTTP_REQ", r#"{"method":"GET","url":"http://h/"}"#, "GET http://h/"),
+            ("HTTP_REQ", own, "POST u ping (the bridge's own), 3 bytes"),
+            (
+                "HTTP_RES",
+                r#"{"givenUp":true,"ms":30000.0,"id":7,"rpcMethod":"a"}"#,
+                "no answer: given up to a #7, after 30.00 s",
+            ),
+            ("HTTP_RES", r#"{"error":"it broke","ms":1}"#, "no answer: it broke, after 1.0 ms"),
+            ("HTTP_RES", r#"{"status":202,"ms":1}"#, "202, after 1.0 ms"),
+            ("HTTP_RES", r#"{"method":"GET","status":405,"ms":1}"#, "405 to GET, after 1.0 ms"),
+        ] {
+            assert_eq!(of(kind, data), words);
+        }
     }
 }
