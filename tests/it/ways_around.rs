@@ -147,7 +147,6 @@ fn text_reaches_a_terminal_from_these_files_alone_and_each_of_them_filters_it() 
         ("crates/mcp-span-cli/src/visit/asked.rs", "questions of a server, through `form`"),
     ];
     let own_words = [
-        ("crates/mcp-span-cli/src/demo.rs", "the embedded server's words, which are ours"),
         ("crates/mcp-span-cli/src/visit/login.rs", "one sentence of ours"),
         ("crates/mcp-span-cli/src/read.rs", "asks whether it is a terminal"),
         ("crates/mcp-span-cli/src/logging.rs", "the log, whose writer filters each line"),

@@ -20,6 +20,12 @@ pub(crate) struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
+    /// A line of a trace that nobody writes, `at` seconds after its beginning.
+    pub(crate) fn new(at: f64, direction: &'a str, kind: &'a str, data: Json<'a>) -> Self {
+        let (direction, kind) = (direction.into(), kind.into());
+        Self { timestamp: Cow::default(), at, direction, kind, data }
+    }
+
     /// `None` if it is no line of a trace.
     pub(super) fn parse(text: &'a str) -> Option<Self> {
         let names: [&[&str]; 4] = [&["timestamp"], &["direction"], &["type"], &["data"]];

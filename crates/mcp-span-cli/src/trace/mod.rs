@@ -13,8 +13,8 @@ use timeline::{Filter, Timeline};
 
 pub(crate) mod file;
 pub(crate) mod layer;
-mod line;
-mod print;
+pub(crate) mod line;
+pub(crate) mod print;
 mod summary;
 pub(crate) mod timeline;
 mod words;
@@ -59,7 +59,11 @@ fn print(typed: &Trace, out: &mut impl Write) -> Result<(), Failure> {
                 continue;
             };
             for event in timeline.events(&line) {
-                out.write_all(printer.event(&line, &event).as_bytes())?;
+                let text = match typed.json {
+                    true => print::json(&line, &event),
+                    false => printer.event(&line, &event),
+                };
+                out.write_all(text.as_bytes())?;
             }
         }
     }
@@ -69,7 +73,9 @@ fn print(typed: &Trace, out: &mut impl Write) -> Result<(), Failure> {
     if let Some(filter) = timeline.unmatched_filter() {
         return Err(Usage::new(format!("{} has no line about {filter}", path.display())).into());
     }
-    out.write_all(printer.summary(timeline).as_bytes())?;
+    if !typed.json {
+        out.write_all(printer.summary(timeline).as_bytes())?;
+    }
     Ok(out.flush()?)
 }
 

@@ -9,8 +9,6 @@ const SLOWEST: usize = 3;
 /// Counts of what was shown.
 #[derive(Debug, Default)]
 pub(super) struct Summary {
-    /// Of the client's.
-    pub(super) requests: usize,
     answered: usize,
     errors: usize,
     cancelled: usize,
@@ -49,14 +47,15 @@ impl Summary {
     /// All of it, for the end: lines, each with its heading.
     pub(super) fn lines(self, unreadable: usize) -> Vec<(&'static str, String)> {
         let mut lines = vec![("", String::new())];
+        let requests = self.answered + self.errors + self.open.len();
         let unanswered = self.open.len() - self.cancelled;
         if !self.open.is_empty() {
             lines.push(("Never answered:", String::new()));
             lines.extend(self.open.into_iter().map(|request| ("  ", request)));
             lines.push(("", String::new()));
         }
-        let mut counts =
-            format!("{}: {} answered", count(self.requests, "request", "requests"), self.answered);
+        let requests = count(requests, "request", "requests");
+        let mut counts = format!("{requests}: {} answered", self.answered);
         for (number, what) in [
             (self.errors, "with an error"),
             (self.cancelled, "cancelled"),
@@ -89,7 +88,7 @@ mod tests {
 
     #[test]
     fn the_three_slowest_are_named_and_recoveries_are_counted() {
-        let mut summary = Summary { requests: 4, ..Summary::default() };
+        let mut summary = Summary::default();
         for (n, took) in [0.005, 0.009, 0.007, 0.001].into_iter().enumerate() {
             summary.answered(false, took, format!("r{n}"));
         }

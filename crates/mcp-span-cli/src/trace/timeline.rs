@@ -52,6 +52,8 @@ struct Request {
     subject: Subject,
     at: f64,
     is_cancelled: bool,
+    /// When its exchange has failed, in a run without a client: nobody answers it then.
+    failed_at: Option<f64>,
 }
 
 /// Something to show.
@@ -60,6 +62,10 @@ pub(crate) struct Event<'a> {
     pub(crate) elapsed: f64,
     pub(crate) subject: Subject,
     pub(crate) text: String,
+    /// In seconds, if it answers a request.
+    pub(crate) took: Option<f64>,
+    /// A failure, or an end of one.
+    pub(crate) is_notable: bool,
     pub(crate) data: Json<'a>,
 }
 
@@ -165,33 +171,41 @@ impl Timeline {
         let key = asker.zip(message.subject.id.clone());
         let request = key.as_ref().and_then(|key| self.open.get_mut(key));
         let known = request.as_ref().map(|request| request.subject.clone());
-        let mut text = words::message(&message, known.as_ref());
+        let text = words::message(&message, known.as_ref());
         let subject = known.unwrap_or(message.subject);
+        let is_error = matches!(message.kind, MessageKind::Error(_));
+        let mut took = None;
         match (&message.kind, request, key) {
             _ if !is_last => {}
             (MessageKind::Request, ..) => self.ask(from, &subject, at),
             (MessageKind::Cancellation, Some(request), _) => request.is_cancelled = true,
-            (kind, Some(request), Some(key)) => {
-                let took = at - request.at;
-                text += &format!(", after {}", words::in_words(took));
-                self.open.remove(&key);
-                if from == Side::Server && self.filter.wants(&subject) {
-                    let is_error = *kind != MessageKind::Response;
-                    self.summary.answered(is_error, took, subject.to_string());
+            (_, Some(request), Some(key)) => {
+                took = Some(at - request.at);
+                if let Some(request) = self.open.remove(&key).filter(|_| from == Side::Server) {
+                    self.answered(&request, at, is_error);
                 }
             }
             _ => {}
         }
-        self.filter.wants(&subject).then(|| self.event(subject, text, data, at))
+        let after = took.map(|took| format!(", after {}", words::in_words(took)));
+        let text = text + &after.unwrap_or_default();
+        let event = Event { took, is_notable: is_error, ..self.event(subject, text, data, at) };
+        self.filter.wants(&event.subject).then_some(event)
     }
 
     /// Notes a request; the same one may be sent again.
     fn ask(&mut self, from: Side, subject: &Subject, at: f64) {
         let Some(id) = &subject.id else { return };
         if let Entry::Vacant(place) = self.open.entry((from, id.clone())) {
-            place.insert(Request { subject: subject.clone(), at, is_cancelled: false });
-            let is_counted = from == Side::Client && self.filter.wants(subject);
-            self.summary.requests += usize::from(is_counted);
+            let subject = subject.clone();
+            place.insert(Request { subject, at, is_cancelled: false, failed_at: None });
+        }
+    }
+
+    /// A request of the client has an answer.
+    fn answered(&mut self, request: &Request, at: f64, is_error: bool) {
+        if self.filter.wants(&request.subject) {
+            self.summary.answered(is_error, at - request.at, request.subject.to_string());
         }
     }
 
@@ -204,7 +218,7 @@ impl Timeline {
         let what = match (content, content.and_then(Json::text), name) {
             (None, ..) => "an event without data".to_owned(),
             (_, Some(url), Some(name)) if name == "endpoint" => {
-                format!("the address for messages: {}", plain(&url))
+                format!("endpoint for messages: {}", plain(&url))
             }
             (Some(content), _, name) => {
                 let name = name.map_or("event".to_owned(), |name| format!("event '{name}'"));
@@ -227,20 +241,28 @@ impl Timeline {
             // What befalls all befalls those that are shown.
             _ => self.filter.is_empty() || self.requests().any(|asked| self.filter.wants(asked)),
         };
-        match (kind, &subject) {
-            ("START", _) => self.end_run(),
-            ("RECOVERY", _) if is_shown => self.summary.recovery(&recovery),
-            ("HTTP_REQ", Subject { method: Some(_), .. }) if !self.has_client => {
+        let is_notable = words::is_notable(kind, line.data);
+        match kind {
+            "START" => self.end_run(),
+            "RECOVERY" if is_shown => self.summary.recovery(&recovery),
+            "HTTP_REQ" if !self.has_client && subject.method.is_some() => {
                 self.ask(Side::Client, &subject, line.at);
             }
             _ => {}
         }
+        if let ("HTTP_REQ" | "HTTP_RES", false, Some(id)) = (kind, self.has_client, &subject.id)
+            && let Some(request) = self.open.get_mut(&(Side::Client, id.clone()))
+        {
+            request.failed_at = is_notable.then_some(line.at);
+        }
         let text = words::event(kind, line.data);
-        is_shown.then(|| self.event(subject, text, line.data, line.at))
+        let event = Event { is_notable, ..self.event(subject, text, line.data, line.at) };
+        is_shown.then_some(event)
     }
 
     fn event<'a>(&self, subject: Subject, text: String, data: Json<'a>, at: f64) -> Event<'a> {
-        Event { elapsed: at - self.start.unwrap_or(at), subject, text, data }
+        let elapsed = at - self.start.unwrap_or(at);
+        Event { elapsed, subject, text, took: None, is_notable: false, data }
     }
 
     /// Requests of the client without an answer.
@@ -254,12 +276,18 @@ impl Timeline {
         self.has_client = false;
         let open = self.open.drain().filter(|((side, _), _)| *side == Side::Client);
         let mut open: Vec<Request> = open.map(|(_, asked)| asked).collect();
-        open.retain(|asked| self.filter.wants(&asked.subject));
         open.sort_unstable_by(|a, b| a.at.total_cmp(&b.at));
-        for Request { subject, at, is_cancelled } in open {
-            let at = at - self.start.unwrap_or_default();
-            let note = if is_cancelled { ", cancelled by the client" } else { "" };
-            self.summary.open(is_cancelled, format!("{subject}, asked at {at:+.3}{note}"));
+        for request in open {
+            match request.failed_at {
+                Some(at) => self.answered(&request, at, true),
+                None if self.filter.wants(&request.subject) => {
+                    let at = request.at - self.start.unwrap_or_default();
+                    let note = if request.is_cancelled { ", cancelled by the client" } else { "" };
+                    let line = format!("{}, asked at {at:+.3}{note}", request.subject);
+                    self.summary.open(request.is_cancelled, line);
+                }
+                None => {}
+            }
         }
     }
 }
@@ -316,7 +344,7 @@ mod tests {
         let ends: Vec<&str> = told.lines().map(|line| line.split_once(' ').unwrap().1).collect();
         let expected = [
             "an event without data",
-            "no message: an empty text",
+            "not a message: empty",
             "error without an id: -32700 Parse error",
         ];
         assert_eq!(ends, expected, "{told}");
@@ -349,7 +377,7 @@ mod tests {
         assert_eq!(lines[0], "+0.000 mcp-span 1.2.3 starts (linux)");
         assert!(lines[2].ends_with("POST http://h/mcp initialize #1, 9 bytes"), "{told}");
         assert!(
-            lines[3].ends_with("200 application/json to initialize #1, after 98.5 ms"),
+            lines[3].ends_with("HTTP 200 application/json to initialize #1, after 98.5 ms"),
             "{told}"
         );
         assert!(lines[5].ends_with("+0.102 answer to initialize #1, after 101.0 ms"));

@@ -18,10 +18,11 @@ pub(super) fn message(message: &Message, request: Option<&Subject>) -> String {
             format!("error without an id: {error}")
         }
         (MessageKind::Error(error), ..) => format!("error to {}: {error}", request.unwrap_or(own)),
-        (MessageKind::Other(text), ..) => match text.as_deref() {
-            Some("") => "no message: an empty text".to_owned(),
-            text => format!("no message: {}", text.unwrap_or("something else")),
-        },
+        (MessageKind::Other(None), ..) => "not a message".to_owned(),
+        (MessageKind::Other(Some(text)), ..) if text.is_empty() => {
+            "not a message: empty".to_owned()
+        }
+        (MessageKind::Other(Some(text)), ..) => format!("not a message: {text}"),
         _ => own.to_string(),
     };
     what + &size
@@ -50,6 +51,16 @@ pub(super) fn event(kind: &str, data: Json<'_>) -> String {
     }
 }
 
+/// Whether it is a failure, or the end of one.
+pub(super) fn is_notable(kind: &str, data: Json<'_>) -> bool {
+    match kind {
+        "RECOVERY" | "GAP" => true,
+        "CONNECTION" => !data.get(&["opened"]).is_some_and(Json::is_true),
+        "HTTP_RES" => data.get(&["status"]).and_then(Json::integer).is_none_or(|n| n >= 400),
+        _ => false,
+    }
+}
+
 fn http_request(data: Json<'_>) -> String {
     let field = |name| text(data, &[name]).unwrap_or_default();
     let what = format!("{} {}", field("method"), field("url"));
@@ -61,16 +72,15 @@ fn http_request(data: Json<'_>) -> String {
 }
 
 fn http_response(data: Json<'_>) -> String {
-    let what = match (text(data, &["error"]), data.get(&["status"])) {
-        _ if data.get(&["givenUp"]).is_some_and(Json::is_true) => "no answer: given up".to_owned(),
-        (Some(error), _) => format!("no answer: {error}"),
-        (None, Some(status)) => plain(status.as_str()),
-        (None, None) => "an answer".to_owned(),
-    };
-    let media = text(data, &["headers", "content-type"]);
-    let media = media.map_or_else(String::new, |media| format!(" {media}"));
+    let field = |path: &[&str], before| text(data, path).map(|text| format!("{before}{text}"));
+    let status = data.get(&["status"]).map(|status| format!("HTTP {}", plain(status.as_str())));
+    let error = field(&["error"], ": ");
+    let what = status.filter(|_| error.is_none()).unwrap_or_else(|| "no answer".to_owned());
+    let media = field(&["headers", "content-type"], " ").unwrap_or_default();
     let asked = exchange(data).map_or_else(String::new, |asked| format!(" to {asked}"));
-    format!("{what}{media}{asked}, after {}", duration(data))
+    let is_given_up = data.get(&["givenUp"]).is_some_and(Json::is_true);
+    let end = if is_given_up { "given up after" } else { "after" };
+    format!("{what}{media}{asked}, {end} {}{}", duration(data), error.unwrap_or_default())
 }
 
 /// The message of an exchange, or the method of HTTP if it has none.
@@ -103,11 +113,12 @@ fn recovery(data: Json<'_>) -> String {
         "session refused" => "the server refuses a new session",
         "server away" => "the server cannot be reached",
         "server back" => "the server is back",
-        "stream reopened" => "the stream for the server's own messages is open again",
-        "stream resumed" => "a stream that was cut goes on",
-        "credentials renewed" => "the server refused the credentials, and there are new ones",
+        "stream reopened" => "the server's own stream is open again",
+        "stream resumed" => "a cut stream was resumed",
+        "credentials found" => "the server wants credentials: sent again with them",
+        "credentials renewed" => "the server refused the credentials: sent again with new ones",
         "sent again" => "a request is sent again",
-        "asked to wait" => "a request waits, as the server wishes",
+        "asked to wait" => "a request waits, as the server asked",
         other => other,
     };
     what.to_owned()
@@ -176,11 +187,15 @@ mod tests {
             (
                 "HTTP_RES",
                 r#"{"givenUp":true,"ms":30000.0,"id":7,"rpcMethod":"a"}"#,
-                "no answer: given up to a #7, after 30.00 s",
+                "no answer to a #7, given up after 30.00 s",
             ),
-            ("HTTP_RES", r#"{"error":"it broke","ms":1}"#, "no answer: it broke, after 1.0 ms"),
-            ("HTTP_RES", r#"{"status":202,"ms":1}"#, "202, after 1.0 ms"),
-            ("HTTP_RES", r#"{"method":"GET","status":405,"ms":1}"#, "405 to GET, after 1.0 ms"),
+            ("HTTP_RES", r#"{"error":"it broke","ms":1}"#, "no answer, after 1.0 ms: it broke"),
+            ("HTTP_RES", r#"{"status":202,"ms":1}"#, "HTTP 202, after 1.0 ms"),
+            (
+                "HTTP_RES",
+                r#"{"method":"GET","status":405,"ms":1}"#,
+                "HTTP 405 to GET, after 1.0 ms",
+            ),
         ] {
             assert_eq!(of(kind, data), words);
         }
