@@ -36,6 +36,7 @@ mod headers;
 mod help;
 mod hub;
 mod install;
+mod line_writer;
 mod link;
 mod log_writer;
 mod logging;

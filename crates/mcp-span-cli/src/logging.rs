@@ -14,7 +14,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry, fmt, registry};
 
-use super::log_writer::{self, Lines};
+use super::log_writer::{self, LogLine};
 use super::report::Usage;
 use super::trace::file::TraceFile;
 use super::trace::layer as trace_layer;
@@ -107,7 +107,7 @@ pub(super) fn start(typed: &Log, scrubber: &Scrubber) -> Result<(), Usage> {
     let is_busy = matches!(trace, Some(None));
     if let Some(file) = trace.flatten() {
         let only = Targets::new().with_target(traffic::TARGET, LevelFilter::TRACE);
-        layers.push(trace_layer::start(file, scrubber.clone())?.with_filter(only).boxed());
+        layers.push(trace_layer::start(file, scrubber.clone()).with_filter(only).boxed());
     }
     if !layers.is_empty() {
         // Fails only if somebody has started it already.
@@ -125,13 +125,13 @@ fn log(typed: &Log, scrubber: &Scrubber) -> Result<Box<dyn Layer<Registry> + Sen
         Some(path) => Box::new(open(path)?),
         None => Box::new(std::io::stderr()),
     };
-    let writer = Lines(log_writer::install(target, scrubber.clone()));
+    log_writer::install(target, scrubber.clone());
     // Internal errors would be printed on the very stream that failed.
     let lines = fmt::layer()
         .with_ansi(false)
         .with_target(false)
         .log_internal_errors(false)
-        .with_writer(writer);
+        .with_writer(LogLine::default);
     Ok(match typed.log_format {
         Format::Text => lines.boxed(),
         Format::Json => lines.json().flatten_event(true).boxed(),
