@@ -8,8 +8,8 @@ use url::Url;
 
 use super::compat_flags::Meaning;
 use super::compat_words::Item;
+use super::headers;
 use super::target::is_url;
-use super::{headers, md5};
 use mcp_span::limits::CALLBACK_PORTS;
 
 /// All that it tells logins apart by.
@@ -83,7 +83,7 @@ impl Remote {
         parts.extend(object(&self.headers));
         parts.extend(self.client_metadata_url.clone());
         parts.extend(self.token_endpoint.clone());
-        md5::hex(parts.join("|").as_bytes())
+        format!("{:x}", md5::compute(parts.join("|")))
     }
 
     /// The ports that it tries one after the other; one alone where the address is registered.

@@ -41,7 +41,6 @@ mod link;
 mod log_writer;
 mod logging;
 mod look;
-mod md5;
 mod oauth;
 mod oauth_given;
 mod prompt;
