@@ -29,6 +29,7 @@ mod connect;
 mod credentials;
 mod demo;
 mod environment;
+mod folders;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
@@ -80,6 +81,7 @@ pub fn main() -> ExitCode {
         Err(Failure::Arguments(error)) => report::bad_arguments(&error, &typed, is_json),
         Err(Failure::NothingTyped) => report::short_help(),
         Err(Failure::Usage(usage)) => report::usage(&usage, is_json),
+        Err(Failure::Login(error)) => report::failed(&error, is_json),
         Err(Failure::Unexpected(error)) => report::unexpected(&error),
     }
 }
@@ -163,6 +165,8 @@ enum Failure {
     NothingTyped,
     /// The user can mend it.
     Usage(Usage),
+    /// A login or a logout did not come about.
+    Login(Box<mcp_span::error::Error>),
     /// Nobody expected it.
     Unexpected(std::io::Error),
 }
@@ -176,6 +180,12 @@ impl From<clap::Error> for Failure {
 impl From<Usage> for Failure {
     fn from(usage: Usage) -> Self {
         Self::Usage(usage)
+    }
+}
+
+impl From<mcp_span::error::Error> for Failure {
+    fn from(error: mcp_span::error::Error) -> Self {
+        Self::Login(Box::new(error))
     }
 }
 
@@ -257,7 +267,7 @@ fn connect_to(typed: &args::Connect, ignored: &[String]) -> Result<ExitCode, Fai
 fn log_in(login: &Login) -> Result<ExitCode, Failure> {
     if login.import {
         let found = account::import::find(&login.connect);
-        return on_account(&login.connect, |settings| account::import::take_over(settings, found));
+        return on_account(&login.connect, |settings| account::import::store(settings, found));
     }
     on_account(&login.connect, account::login)
 }

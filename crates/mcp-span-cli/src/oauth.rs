@@ -11,11 +11,11 @@ use url::Url;
 
 use super::account::{browser, paste};
 use super::args::Connect;
-use super::environment;
 use super::oauth_given::{self, OAuthGiven};
 use super::report::Usage;
 use super::secrets::{Purpose, Secrets};
 use super::values::{callback_ports, seconds, seconds_text, some_seconds};
+use super::{environment, folders};
 use mcp_span::auth::oauth::{
     Bearer, CallbackPorts, Grant, OAuthSettings, Parties, PrivateKey, Prompt, TokenStore,
 };
@@ -287,14 +287,8 @@ pub(super) fn usual_folder(
     state_folder(|name| lookup(name).filter(|_| name != "XDG_STATE_HOME" && !is_chosen))
 }
 
-/// Where programs keep what is neither configuration nor cache.
 fn state_folder(lookup: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
-    let path = |name: &str| lookup(name).filter(|text| !text.is_empty()).map(PathBuf::from);
-    let folder = path("XDG_STATE_HOME").filter(|path| path.is_absolute());
-    let folder = folder
-        .or_else(|| path("LOCALAPPDATA").filter(|_| cfg!(windows)))
-        .or_else(|| path("HOME").map(|home| home.join(".local/state")))?;
-    Some(folder.join("mcp-span"))
+    folders::state(lookup).map(|folder| folder.join("mcp-span"))
 }
 
 /// Says where to log in, and to whom. On a thread of its own: a stderr that nobody reads must not hold

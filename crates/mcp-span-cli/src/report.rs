@@ -123,18 +123,23 @@ pub(super) fn usage(usage: &Usage, is_json: bool) -> ExitCode {
 
 /// The program that the user has named cannot be started; exit code 2.
 pub(super) fn cannot_start(error: &mcp_span::error::Error) -> ExitCode {
-    failed(error);
+    failed(error, false);
     ExitCode::from(2)
 }
 
 /// What could not be done, why, and what to do next; exit code 1.
-pub(super) fn failed(error: &mcp_span::error::Error) -> ExitCode {
-    eprintln!("mcp-span: {}", plain(&error.message));
-    if let Some(reason) = &error.reason {
-        eprintln!("  {}", plain(reason));
+pub(super) fn failed(error: &mcp_span::error::Error, is_json: bool) -> ExitCode {
+    let mcp_span::error::Error { kind, message, reason, hint, .. } = error;
+    if is_json {
+        let error = serde_json::json!({
+            "error": {"kind": kind, "message": message, "reason": reason, "hint": hint}
+        });
+        eprintln!("{}", Untrusted(&error.to_string()).json());
+        return ExitCode::FAILURE;
     }
-    if let Some(hint) = &error.hint {
-        eprintln!("  {}", plain(hint));
+    eprintln!("mcp-span: {}", plain(message));
+    for more in reason.as_deref().into_iter().chain(hint.as_deref()) {
+        eprintln!("  {}", plain(more));
     }
     ExitCode::FAILURE
 }

@@ -11,7 +11,7 @@ use url::Url;
 
 use crate::args::{Connect, source};
 use crate::commands::{Logout, Status};
-use crate::report::{Usage, plain};
+use crate::report::Usage;
 use crate::{Failure, logging, report};
 use mcp_span::auth::oauth::{Account, Listing, Pending, Unreadable, listing};
 use mcp_span::secret::{Scrubber, shown};
@@ -140,23 +140,29 @@ pub(crate) fn blocks(
     logout: Option<&str>,
     now: SystemTime,
 ) -> String {
-    let end = |name: &Option<String>| {
-        let command = |(end, name): (&str, &String)| format!("mcp-span logout --file {name}{end}");
-        logout.zip(name.as_ref()).map(|both| ("log out", command(both)))
+    let log_out = |name: &Option<String>| {
+        Some(format!("mcp-span logout --file {}{}", name.as_ref()?, logout?))
     };
     let accounts = accounts.iter().map(|account| {
-        let mut all = whose(&account.server, &account.profile, &account.apart_by);
+        let or_none = |text: &Option<String>| text.clone().or_else(|| Some("-".to_owned()));
         let resource = account.resource.as_ref().filter(|_| account.resource != account.server);
-        all.extend(resource.map(|resource| ("resource", plain(resource))));
-        all.extend(lines(account, now));
-        all.extend(end(&account.name));
-        text(all)
+        let whose = whose(&account.server, &account.profile, &account.apart_by);
+        text(whose.into_iter().chain([
+            ("resource", resource.cloned()),
+            ("issuer", or_none(&account.issuer)),
+            ("client", or_none(&account.client)),
+            ("scopes", or_none(&account.scope)),
+            ("expires", Some(expiry(account, now))),
+            ("kept in", or_none(&account.place)),
+            ("log out", log_out(&account.name)),
+        ]))
     });
     let pending = pending.iter().map(|pending| {
-        let mut all = whose(&pending.server, &pending.profile, &pending.apart_by);
-        all.push(("pending", format!("a login waits for you: open {}", pending.open)));
-        all.extend(end(&pending.name));
-        text(all)
+        let whose = whose(&pending.server, &pending.profile, &pending.apart_by);
+        text(whose.into_iter().chain([
+            ("pending", Some(format!("a login waits for you: open {}", pending.open))),
+            ("log out", log_out(&pending.name)),
+        ]))
     });
     accounts.chain(pending).collect::<Vec<_>>().join("\n")
 }
@@ -166,17 +172,25 @@ fn whose(
     server: &Option<String>,
     profile: &Option<String>,
     apart_by: &[String],
-) -> Vec<(&'static str, String)> {
+) -> [(&'static str, Option<String>); 3] {
     let apart = Some(apart_by.join(", ")).filter(|text| !text.is_empty());
-    let server = server.as_deref().map_or_else(|| "-".to_owned(), plain);
-    let rest = [("profile", profile.as_deref()), ("apart by", apart.as_deref())];
-    let rest = rest.into_iter().filter_map(|(name, text)| Some((name, plain(text?))));
-    [("server", server)].into_iter().chain(rest).collect()
+    let server = server.clone().or_else(|| Some("-".to_owned()));
+    [("server", server), ("profile", profile.clone()), ("apart by", apart)]
 }
 
-fn text(lines: Vec<(&'static str, String)>) -> String {
-    let lines = lines.into_iter();
-    lines.map(|(name, value)| format!("{name:<10} {}\n", Untrusted(&value))).collect()
+fn expiry(account: &Account, now: SystemTime) -> String {
+    let renewal = if account.can_be_renewed { "is renewed by itself" } else { "is not renewed" };
+    match account.expires.map(|at| at.duration_since(now)) {
+        None => format!("not said, {renewal}"),
+        Some(Ok(left)) => format!("in {} minutes, {renewal}", left.as_secs() / 60),
+        Some(Err(_)) => format!("over, {renewal}"),
+    }
+}
+
+fn text<'a>(lines: impl Iterator<Item = (&'a str, Option<String>)>) -> String {
+    let line =
+        |(name, value): (_, Option<String>)| Some(format!("{name:<10} {}\n", Untrusted(&value?)));
+    lines.filter_map(line).collect()
 }
 
 /// For programs; the same for one server and for all.
@@ -215,23 +229,6 @@ fn json(account: &Account) -> Value {
     })
 }
 
-fn lines(account: &Account, now: SystemTime) -> Vec<(&'static str, String)> {
-    let or_none = |text: &Option<String>| text.as_deref().map_or_else(|| "-".to_owned(), plain);
-    let renewal = if account.can_be_renewed { "is renewed by itself" } else { "is not renewed" };
-    let expiry = match account.expires.map(|at| at.duration_since(now)) {
-        None => format!("not said, {renewal}"),
-        Some(Ok(left)) => format!("in {} minutes, {renewal}", left.as_secs() / 60),
-        Some(Err(_)) => format!("over, {renewal}"),
-    };
-    vec![
-        ("issuer", or_none(&account.issuer)),
-        ("client", or_none(&account.client)),
-        ("scopes", or_none(&account.scope)),
-        ("expires", expiry),
-        ("kept in", or_none(&account.place)),
-    ]
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -254,27 +251,24 @@ mod tests {
             name: Some("t".into()),
             place: Some("/s/t.json".into()),
         };
-        let text: String = lines(&account, now).iter().map(|(n, v)| format!("{n}={v};")).collect();
-        assert_eq!(
-            text,
-            "issuer=https://as;client=-;scopes=a b;expires=in 10 minutes, is renewed by itself;kept in=/s/t.json;"
-        );
-        assert_eq!(
-            whose(&account.server, &account.profile, &account.apart_by),
-            [
-                ("server", "https://h/mcp".to_owned()),
-                ("profile", "work".to_owned()),
-                ("apart by", "scope 'a b'".to_owned()),
-            ],
-        );
         let block = blocks(std::slice::from_ref(&account), &[], Some(" --state-dir /s"), now);
-        assert!(block.ends_with("log out    mcp-span logout --file t --state-dir /s\n"), "{block}");
-        assert!(!block.contains("resource"), "one that is another is shown: {block}");
+        let lines = [
+            "server     https://h/mcp",
+            "profile    work",
+            "apart by   scope 'a b'",
+            "issuer     https://as",
+            "client     -",
+            "scopes     a b",
+            "expires    in 10 minutes, is renewed by itself",
+            "kept in    /s/t.json",
+            "log out    mcp-span logout --file t --state-dir /s\n",
+        ];
+        assert_eq!(block, lines.join("\n"), "a resource that is another is shown");
         let old = Account {
             expires: Some(now - Duration::from_secs(1)),
             can_be_renewed: false,
             ..account
         };
-        assert!(lines(&old, now)[3].1.starts_with("over, is not renewed"));
+        assert_eq!(expiry(&old, now), "over, is not renewed");
     }
 }

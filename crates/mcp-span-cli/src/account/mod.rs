@@ -23,9 +23,7 @@ pub(super) async fn login(settings: Settings) -> Result<ExitCode, Failure> {
     let waits = || {
         report::warning(&format!("another process is logging in to {place}: it is waited for"));
     };
-    if let Err(error) = oauth.log_in(waits).await {
-        return Ok(report::failed(&error));
-    }
+    oauth.log_in(waits).await?;
     report::print(&format!("logged in to {place}\n"))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -35,10 +33,7 @@ pub(super) async fn login(settings: Settings) -> Result<ExitCode, Failure> {
 pub(super) async fn logout(settings: Settings, file: Option<String>) -> Result<ExitCode, Failure> {
     let oauth = oauth(&settings)?;
     let place = shown(&settings.http.url);
-    let (outcome, is_called_off) = match oauth.log_out(file.as_deref()).await {
-        Ok(outcome) => outcome,
-        Err(error) => return Ok(report::failed(&error)),
-    };
+    let (outcome, is_called_off) = oauth.log_out(file.as_deref()).await?;
     let mut text = match (&outcome, is_called_off) {
         (LoggedOut::Done | LoggedOut::NotRevoked(_), _) => format!("logged out of {place}\n"),
         (LoggedOut::Nobody, true) => String::new(),
