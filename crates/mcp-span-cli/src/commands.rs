@@ -182,10 +182,9 @@ pub(super) struct Trace {
     /// Print each event as JSON on a line of its own, without a summary
     ///
     /// Its members: "timestamp", "direction", "type" and "data" as in the trace ("data" is one message
-    /// of a batch), "seconds" since the first line, "text" as a person sees it, and where they are
-    /// known "id", "method" and "name" (of the tool, prompt or resource) of the request that it
-    /// belongs to, and "took", the seconds until a request was answered; otherwise null. Others may
-    /// be added.
+    /// of a batch), "seconds" since the first line, "text" as a person sees it; where they are known,
+    /// "id", "method" and "name" (of the tool, prompt or resource) of the request that it belongs to,
+    /// and "took", the seconds until that was answered. Others may be added.
     #[arg(long)]
     pub(super) json: bool,
 }

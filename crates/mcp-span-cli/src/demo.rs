@@ -4,9 +4,6 @@ use std::io;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use bytes::Bytes;
-use serde_json::{Value, json};
-
 use super::report::{self, Usage};
 use super::settings::Settings;
 use super::trace::line::Line;
@@ -14,10 +11,18 @@ use super::trace::print::Printer;
 use super::trace::timeline::Timeline;
 use super::{Failure, connect, link, settings};
 use mcp_span::demo::Demo;
-use mcp_span::message::Message;
-use mcp_span::revision::Revision;
+use mcp_span::message::{Id, Message};
 use mcp_span::transport::{Incoming, Link, http, memory};
 use mcp_span::{bridge, os};
+
+/// What the client says in the tour.
+const SCRIPT: [&str; 5] = [
+    r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"mcp-span-walk","version":"1"}}}"#,
+    r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+    r#"{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{}}"#,
+    r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"add","arguments":{"a":2,"b":40}}}"#,
+    r#"{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"countdown","arguments":{"from":3},"_meta":{"progressToken":1}}}"#,
+];
 
 /// A stdio server for whoever started us; a guided tour for a person.
 pub(super) async fn run(typed: link::Link) -> Result<ExitCode, Failure> {
@@ -74,41 +79,28 @@ struct Walk {
 impl Walk {
     /// `false` if a response did not come.
     async fn go(&mut self) -> io::Result<bool> {
-        let client = json!({ "name": "mcp-span-walk", "version": env!("CARGO_PKG_VERSION") });
-        let initialize = json!({
-            "protocolVersion": Revision::LATEST_LEGACY, "capabilities": {}, "clientInfo": client,
-        });
-        let countdown = json!({
-            "name": "countdown", "arguments": { "from": 3 }, "_meta": { "progressToken": 1 },
-        });
-        let add = json!({ "name": "add", "arguments": { "a": 2, "b": 40 } });
-        let notification = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
-        Ok(self.request(1, "initialize", &initialize).await?
-            && self.send(&notification).await?
-            && self.request(2, "tools/list", &json!({})).await?
-            && self.request(3, "tools/call", &add).await?
-            && self.request(4, "tools/call", &countdown).await?)
+        for text in SCRIPT {
+            let message = Message::parse(text.into()).map_err(io::Error::other)?;
+            self.show("client->server", "STDIN", &message)?;
+            let id = message.request_id().cloned();
+            let is_sent = self.link.outbox.send(message).await.is_ok();
+            if !is_sent || (id.is_some() && !self.receive(id.as_ref()).await?) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
-    async fn request(&mut self, id: u32, method: &str, params: &Value) -> io::Result<bool> {
-        let request = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
-        if !self.send(&request).await? {
-            return Ok(false);
-        }
+    /// Shows what comes, up to the response with this id; `false` if there is none.
+    async fn receive(&mut self, id: Option<&Id>) -> io::Result<bool> {
         while let Some(incoming) = self.link.inbox.recv().await {
             let Incoming::Message(message) = incoming else { continue };
             self.show("server->client", "STDOUT", &message)?;
-            if message.id().is_some_and(|answered| answered.as_json() == id.to_string()) {
+            if message.id() == id {
                 return Ok(true);
             }
         }
         Ok(false)
-    }
-
-    async fn send(&mut self, value: &Value) -> io::Result<bool> {
-        let Ok(message) = Message::parse(Bytes::from(value.to_string())) else { return Ok(false) };
-        self.show("client->server", "STDIN", &message)?;
-        Ok(self.link.outbox.send(message).await.is_ok())
     }
 
     /// As `mcp-span trace` shows it, with the whole message below.

@@ -9,15 +9,16 @@ use std::time::Duration;
 
 use tracing::warn;
 
-/// Where lines go in the end. An error ends the thread, and all later lines are dropped.
-pub(super) trait LineTarget<L>: Send {
-    fn write(&mut self, line: L) -> io::Result<()>;
-
+/// What a target is to do.
+pub(super) enum Output<L> {
+    Line(L),
     /// So many lines found no room in the queue.
-    fn write_lost(&mut self, lost: u64) -> io::Result<()>;
-
-    fn flush(&mut self) -> io::Result<()>;
+    Lost(u64),
+    Flush,
 }
+
+/// Where lines go in the end. An error ends the thread, and all later lines are dropped.
+type Target<L> = Box<dyn FnMut(Output<L>) -> io::Result<()> + Send>;
 
 /// Hands lines over to its thread, which is started by the first of them.
 pub(super) struct LineWriter<L> {
@@ -26,7 +27,7 @@ pub(super) struct LineWriter<L> {
     /// Bytes that may wait to be written; lines on top of them are dropped, and counted.
     limit: usize,
     /// Until the thread takes it.
-    target: Mutex<Option<Box<dyn LineTarget<L>>>>,
+    target: Mutex<Option<Target<L>>>,
     /// Bounded by `waiting`, so that a flush always has room.
     queue: OnceLock<Sender<Item<L>>>,
     waiting: AtomicUsize,
@@ -36,32 +37,21 @@ pub(super) struct LineWriter<L> {
 struct Item<L> {
     /// Lines before it that found no room.
     lost: u64,
-    content: Content<L>,
-}
-
-enum Content<L> {
-    Line {
-        line: L,
-        size: usize,
-    },
-    /// Whoever sent it waits until everything before it was written.
-    Flush(SyncSender<()>),
+    /// With its size.
+    line: Option<(L, usize)>,
+    /// Whoever holds the other end waits until everything before it was written.
+    flush: Option<SyncSender<()>>,
 }
 
 impl<L: Send> LineWriter<L> {
     pub(super) fn new(
         name: &'static str,
         limit: usize,
-        target: impl LineTarget<L> + 'static,
+        target: impl FnMut(Output<L>) -> io::Result<()> + Send + 'static,
     ) -> Self {
-        Self {
-            name,
-            limit,
-            target: Mutex::new(Some(Box::new(target))),
-            queue: OnceLock::new(),
-            waiting: AtomicUsize::new(0),
-            lost: AtomicU64::new(0),
-        }
+        let target = Mutex::new(Some(Box::new(target) as Target<L>));
+        let (waiting, lost) = Default::default();
+        Self { name, limit, target, queue: OnceLock::new(), waiting, lost }
     }
 
     /// Has a line of `size` bytes written.
@@ -71,28 +61,33 @@ impl<L: Send> LineWriter<L> {
             self.lost.fetch_add(1, Relaxed);
             return;
         }
-        self.push(self.queue.get_or_init(|| self.start()), Content::Line { line, size });
+        self.push(self.queue.get_or_init(|| self.start()), Some((line, size)), None);
     }
 
     /// Waits until all is written, for no longer than `limit`.
     pub(super) fn flush(&self, limit: Duration) {
         if let Some(queue) = self.queue.get() {
             let (done, written) = mpsc::sync_channel(1);
-            self.push(queue, Content::Flush(done));
+            self.push(queue, None, Some(done));
             let _ = written.recv_timeout(limit);
         }
     }
 
-    fn push(&self, queue: &Sender<Item<L>>, content: Content<L>) {
+    fn push(
+        &self,
+        queue: &Sender<Item<L>>,
+        line: Option<(L, usize)>,
+        flush: Option<SyncSender<()>>,
+    ) {
         // Without the thread, lines are dropped: nobody can be told about it.
-        let _ = queue.send(Item { lost: self.lost.swap(0, Relaxed), content });
+        let _ = queue.send(Item { lost: self.lost.swap(0, Relaxed), line, flush });
     }
 
     fn start(&'static self) -> Sender<Item<L>> {
         let (sender, receiver) = mpsc::channel();
         if let Some(mut target) = self.target.lock().ok().and_then(|mut target| target.take()) {
             let write = move || {
-                if let Err(error) = self.write_all(&receiver, &mut *target) {
+                if let Err(error) = self.write_all(&receiver, &mut target) {
                     let name = self.name;
                     warn!("the {name} ends here, since it cannot be written: {error}");
                 }
@@ -102,32 +97,24 @@ impl<L: Send> LineWriter<L> {
         sender
     }
 
-    fn write_all(
-        &self,
-        queue: &Receiver<Item<L>>,
-        target: &mut dyn LineTarget<L>,
-    ) -> io::Result<()> {
+    fn write_all(&self, queue: &Receiver<Item<L>>, write: &mut Target<L>) -> io::Result<()> {
         loop {
-            let item = match queue.try_recv() {
-                Ok(item) => item,
-                Err(_) => {
-                    target.flush()?;
-                    let Ok(item) = queue.recv() else { return Ok(()) };
-                    item
-                }
-            };
-            if item.lost > 0 {
-                target.write_lost(item.lost)?;
+            let mut item = queue.try_recv().ok();
+            if item.is_none() {
+                write(Output::Flush)?;
+                item = queue.recv().ok();
             }
-            match item.content {
-                Content::Line { line, size } => {
-                    self.waiting.fetch_sub(size, Relaxed);
-                    target.write(line)?;
-                }
-                Content::Flush(done) => {
-                    target.flush()?;
-                    let _ = done.send(());
-                }
+            let Some(Item { lost, line, flush }) = item else { return Ok(()) };
+            if lost > 0 {
+                write(Output::Lost(lost))?;
+            }
+            if let Some((line, size)) = line {
+                self.waiting.fetch_sub(size, Relaxed);
+                write(Output::Line(line))?;
+            }
+            if let Some(done) = flush {
+                write(Output::Flush)?;
+                let _ = done.send(());
             }
         }
     }
@@ -137,31 +124,22 @@ impl<L: Send> LineWriter<L> {
 mod tests {
     use super::*;
 
-    /// Writes a line when there is a word for it.
-    struct Slow {
-        words: Receiver<()>,
-        written: Sender<String>,
-    }
-
-    impl LineTarget<u32> for Slow {
-        fn write(&mut self, line: u32) -> io::Result<()> {
-            self.words.recv().map_err(io::Error::other)?;
-            self.written.send(line.to_string()).map_err(io::Error::other)
-        }
-
-        fn write_lost(&mut self, lost: u64) -> io::Result<()> {
-            self.written.send(format!("lost {lost}")).map_err(io::Error::other)
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
     #[test]
     fn what_finds_no_room_is_counted_and_told_and_an_error_ends_it() {
         let ((word, words), (written, seen)) = (mpsc::channel(), mpsc::channel());
-        let writer = LineWriter::new("test", 20, Slow { words, written });
+        let (words, seen): (Receiver<()>, Receiver<String>) = (words, seen);
+        let writer = LineWriter::new("test", 20, move |output: Output<u32>| {
+            let text = match output {
+                Output::Line(line) => {
+                    // A line is written when there is a word for it.
+                    words.recv().map_err(io::Error::other)?;
+                    line.to_string()
+                }
+                Output::Lost(lost) => format!("lost {lost}"),
+                Output::Flush => return Ok(()),
+            };
+            written.send(text).map_err(io::Error::other)
+        });
         let writer: &'static LineWriter<u32> = Box::leak(Box::new(writer));
         writer.send(0, 10);
         word.send(()).unwrap();

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use super::line_writer::{LineTarget, LineWriter};
+use super::line_writer::{LineWriter, Output};
 use mcp_span::secret::Scrubber;
 use mcp_span::untrusted::Untrusted;
 
@@ -18,41 +18,30 @@ const FLUSH: Duration = Duration::from_millis(200);
 static WRITER: OnceLock<LineWriter<Vec<u8>>> = OnceLock::new();
 
 /// Where all lines go from now on; what is written, `scrubber` has seen.
-pub(super) fn install(target: Box<dyn Write + Send>, scrubber: Scrubber) {
-    WRITER.get_or_init(|| LineWriter::new("log", QUEUE, LogTarget { target, scrubber }));
+pub(super) fn install(mut target: Box<dyn Write + Send>, scrubber: Scrubber) {
+    let write = move |output: Output<Vec<u8>>| {
+        // Where one line cannot be written, another may: a disk was full, a pipe did not wait.
+        let _ = match output {
+            Output::Line(text) => target.write_all(clean(&text, &scrubber).as_bytes()),
+            Output::Lost(lost) => writeln!(target, "({lost} lines were dropped: nobody read them)"),
+            Output::Flush => target.flush(),
+        };
+        Ok(())
+    };
+    WRITER.get_or_init(|| LineWriter::new("log", QUEUE, write));
+}
+
+/// The line as it may be seen. Whatever a server has put into it, it stays one line, acts on no
+/// terminal and holds no secret.
+fn clean(text: &[u8], scrubber: &Scrubber) -> String {
+    let text = String::from_utf8_lossy(text);
+    Untrusted(&scrubber.clean(text.trim_end_matches('\n'))).line() + "\n"
 }
 
 /// Waits a moment for what is still to be written.
 pub(super) fn flush() {
     if let Some(writer) = WRITER.get() {
         writer.flush(FLUSH);
-    }
-}
-
-struct LogTarget {
-    target: Box<dyn Write + Send>,
-    scrubber: Scrubber,
-}
-
-// Where one line cannot be written, another may: a disk that was full, a pipe that did not wait.
-impl LineTarget<Vec<u8>> for LogTarget {
-    fn write(&mut self, text: Vec<u8>) -> io::Result<()> {
-        // Whatever a server has put into it, it stays one line, acts on no terminal and holds no
-        // secret.
-        let text = String::from_utf8_lossy(&text);
-        let line = Untrusted(&self.scrubber.clean(text.trim_end_matches('\n'))).line() + "\n";
-        let _ = self.target.write_all(line.as_bytes());
-        Ok(())
-    }
-
-    fn write_lost(&mut self, lost: u64) -> io::Result<()> {
-        let _ = writeln!(self.target, "({lost} lines were dropped: nobody read them)");
-        Ok(())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        let _ = self.target.flush();
-        Ok(())
     }
 }
 

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use clap::builder::{FalseyValueParser, PossibleValue};
+use clap::builder::FalseyValueParser;
 use clap::{Args, ValueEnum};
 use tracing::level_filters::LevelFilter;
 use tracing::warn;
@@ -140,14 +140,14 @@ fn log(typed: &Log, scrubber: &Scrubber) -> Result<Box<dyn Layer<Registry> + Sen
 
 /// The flags by which another process of this program logs in the same form and as much.
 pub(super) fn level_arguments(typed: &Log) -> Vec<OsString> {
-    let name = |value: Option<PossibleValue>| value.map(|value| value.get_name().to_owned());
-    let level = typed.log_level.and_then(|level| name(level.to_possible_value()));
-    let mut arguments: Vec<OsString> = Vec::new();
-    arguments.extend(typed.verbose.then(|| "--verbose".into()));
-    arguments.extend(level.map(|level| format!("--log-level={level}").into()));
-    let format = name(typed.log_format.to_possible_value());
-    arguments.extend(format.map(|format| format!("--log-format={format}").into()));
-    arguments
+    let verbose = typed.verbose.then(|| "--verbose".to_owned());
+    let level = typed.log_level.map(|level| format!("--log-level={}", name(level)));
+    let format = format!("--log-format={}", name(typed.log_format));
+    verbose.into_iter().chain(level).chain([format]).map(Into::into).collect()
+}
+
+fn name(value: impl ValueEnum) -> String {
+    value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
 /// What is logged: never the traffic, which has bodies, whatever the environment asks for.
@@ -179,14 +179,8 @@ fn wanted(typed: &Log, lookup: impl Fn(&str) -> Option<String>) -> Targets {
 }
 
 fn level_filter(level: Level) -> LevelFilter {
-    match level {
-        Level::Off => LevelFilter::OFF,
-        Level::Error => LevelFilter::ERROR,
-        Level::Warn => LevelFilter::WARN,
-        Level::Info => LevelFilter::INFO,
-        Level::Debug => LevelFilter::DEBUG,
-        Level::Trace => LevelFilter::TRACE,
-    }
+    // Filters have the same names.
+    name(level).parse().unwrap_or(LevelFilter::WARN)
 }
 
 fn open(path: &Path) -> Result<File, Usage> {

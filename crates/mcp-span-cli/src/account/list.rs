@@ -40,15 +40,28 @@ pub(crate) fn list(typed: &Status, matches: &ArgMatches) -> Result<ExitCode, Fai
     if typed.json {
         return print_json(&all.accounts, &all.pending);
     }
-    let is_empty = all.accounts.is_empty();
-    let mut text = match is_empty {
-        true => format!("nobody is logged in (tokens are kept in {})\n", folder.display()),
-        false => String::new(),
-    };
+    let nobody = format!("nobody is logged in (tokens are kept in {})", folder.display());
     let state = connect.oauth.state_dir.as_deref().filter(|_| is_typed(matches, "state_dir"));
-    text += &blocks(&all.accounts, &all.pending, Some(&logout_end(state)), SystemTime::now());
-    report::print(&text)?;
-    Ok(if is_empty { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    print(&all.accounts, &all.pending, &nobody, Some(&logout_end(state)), "")
+}
+
+/// For a person; `nobody` where there is no login, and exit code 1 then. `logout`: how to log out of
+/// each is said, with this at its end.
+pub(super) fn print(
+    accounts: &[Account],
+    pending: &[Pending],
+    nobody: &str,
+    logout: Option<&str>,
+    more: &str,
+) -> Result<ExitCode, Failure> {
+    let blocks = blocks(accounts, pending, logout, SystemTime::now());
+    let nobody = if accounts.is_empty() { format!("{nobody}\n") } else { String::new() };
+    report::print(&format!("{nobody}{blocks}{more}"))?;
+    Ok(exit_code(accounts))
+}
+
+fn exit_code(accounts: &[Account]) -> ExitCode {
+    if accounts.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
 /// Refuses what can only be meant for one server.
@@ -103,26 +116,21 @@ fn logout_end(state: Option<&Path>) -> String {
 /// Makes of the name of a listed login the server that it is for.
 pub(crate) fn find_file(logout: &mut Logout) -> Result<(), Failure> {
     let Some(name) = logout.file.as_deref() else { return Ok(()) };
+    let wrong = |why: &str| Err(Usage::new(format!("--file: {why}")).into());
     let (all, _) = read(&logout.connect)?;
     let accounts = all.accounts.into_iter().map(|account| (account.name, account.server));
     let pending = all.pending.into_iter().map(|pending| (pending.name, pending.server));
     let mut named = accounts.chain(pending).filter(|(known, _)| known.as_deref() == Some(name));
     let Some((_, server)) = named.next() else {
-        return Err(Usage::new(
-            "--file: there is no login of this name: 'mcp-span status' lists all",
-        )
-        .into());
+        return wrong("there is no login of this name: 'mcp-span status' lists all");
     };
     let Some(server) = server.filter(|server| Url::parse(server).is_ok()) else {
-        return Err(Usage::new(
-            "--file: this login does not say which server it is for: name the URL",
-        )
-        .into());
+        return wrong("this login does not say which server it is for: name the URL");
     };
     let connect = &mut logout.connect;
     let typed = connect.url.as_deref().and_then(|url| Url::parse(url).ok());
     if typed.is_some_and(|typed| shown(&typed) != server) {
-        return Err(Usage::new("--file: this login is for another server than the URL").into());
+        return wrong("this login is for another server than the URL");
     }
     // What is kept is what was allowed when it was stored.
     connect.allow_http = true;
@@ -133,8 +141,8 @@ pub(crate) fn find_file(logout: &mut Logout) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Each login as lines of its own. `logout`: how to log out of each is said, with this at its end.
-pub(crate) fn blocks(
+/// Each login as lines of its own.
+fn blocks(
     accounts: &[Account],
     pending: &[Pending],
     logout: Option<&str>,
@@ -198,7 +206,7 @@ pub(crate) fn print_json(accounts: &[Account], pending: &[Pending]) -> Result<Ex
     let all: Vec<Value> = accounts.iter().map(json).collect();
     let pending: Vec<Value> = pending.iter().map(pending_json).collect();
     report::print(&format!("{}\n", json!({ "logins": all, "pending": pending })))?;
-    Ok(if accounts.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(exit_code(accounts))
 }
 
 fn pending_json(pending: &Pending) -> Value {

@@ -1,12 +1,10 @@
 //! `mcp-span login`, `logout` and `status`: a person and the tokens of a server.
 
 use std::process::ExitCode;
-use std::time::SystemTime;
 
 use crate::report::Usage;
 use crate::settings::Settings;
 use crate::{Failure, report};
-use list::{blocks, print_json};
 use mcp_span::auth::oauth::{LoggedOut, OAuth};
 use mcp_span::secret::shown;
 
@@ -58,19 +56,13 @@ pub(super) async fn logout(settings: Settings, file: Option<String>) -> Result<E
 /// Shows what there is, but for the tokens themselves. Exit code 1 if there is nothing.
 pub(super) async fn status(settings: Settings, is_json: bool) -> Result<ExitCode, Failure> {
     let oauth = oauth(&settings)?;
-    let (account, pending) = (oauth.account().await, oauth.pending_login());
+    let (accounts, pending) = (oauth.account().await, oauth.pending_login());
+    let (accounts, pending) = (accounts.as_slice(), pending.as_slice());
     if is_json {
-        return print_json(account.as_slice(), pending.as_slice());
+        return list::print_json(accounts, pending);
     }
-    let code = if account.is_some() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
-    let mut text = match account {
-        Some(_) => String::new(),
-        None => format!("nobody is logged in to {}\n", shown(&settings.http.url)),
-    };
-    text += &blocks(account.as_slice(), pending.as_slice(), None, SystemTime::now());
-    text += &others(oauth);
-    report::print(&text)?;
-    Ok(code)
+    let nobody = format!("nobody is logged in to {}", shown(&settings.http.url));
+    list::print(accounts, pending, &nobody, None, &others(oauth))
 }
 
 /// That there are more logins than the one that was asked about.

@@ -33,37 +33,26 @@ pub(crate) fn older(path: &Path) -> PathBuf {
 
 impl TraceFile {
     /// Opens the file, to go on with what is in it; `None` if another process writes to it.
-    ///
-    /// Neither links nor other people's files are taken, nor a file that is no trace: what was named
-    /// by mistake must not be written to, nor moved away.
     pub(crate) fn open(path: &Path, limit: usize) -> Result<Option<Self>, Usage> {
-        let wrong = |why: &dyn std::fmt::Display| {
-            Usage::new(format!("the trace file {} cannot be written: {why}", path.display()))
-        };
-        let open_trace = |path: &Path| {
-            let shown = path.display();
-            if std::fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_file()) {
-                return Err(wrong(&format!("{shown} is not a regular file")));
-            }
-            let mut file = private_file::append(path).map_err(|error| wrong(&error))?;
-            if !is_trace(&mut file).map_err(|error| wrong(&error))? {
-                return Err(wrong(&format!("{shown} is there already and is not a trace")));
-            }
-            Ok(file)
-        };
+        Self::continue_at(path, limit).map_err(|error| {
+            Usage::new(format!("the trace file {} cannot be written: {error}", path.display()))
+        })
+    }
+
+    fn continue_at(path: &Path, limit: usize) -> io::Result<Option<Self>> {
         let older = older(path);
         if std::fs::symlink_metadata(&older).is_ok() {
             open_trace(&older)?;
         }
         let file = open_trace(path)?;
-        private_file::tighten(&file, path).map_err(|error| wrong(&error))?;
+        private_file::tighten(&file, path)?;
         // Where there are no locks, there is no knowing.
         if let Err(TryLockError::WouldBlock) = lock(&file) {
             return Ok(None);
         }
         let file = BufWriter::with_capacity(GATHERED, file);
         let mut trace = Self { path: path.to_owned(), file, size: 0, half: limit / 2 };
-        trace.end_last_line().map_err(|error| wrong(&error))?;
+        trace.end_last_line()?;
         Ok(Some(trace))
     }
 
@@ -115,11 +104,22 @@ impl TraceFile {
     }
 }
 
-/// An empty file may become one.
-fn is_trace(file: &mut File) -> io::Result<bool> {
+/// Opens a trace, or a file that may become one.
+///
+/// Neither links nor other people's files are taken, nor a file that is no trace: what was named by
+/// mistake must not be written to, nor moved away.
+fn open_trace(path: &Path) -> io::Result<File> {
+    let refused = |why| Err(io::Error::other(format!("{} {why}", path.display())));
+    if std::fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_file()) {
+        return refused("is not a regular file");
+    }
+    let file = private_file::append(path)?;
     let mut start = Vec::new();
-    BufReader::new(file).take(LINE_START.len() as u64).read_until(b'\n', &mut start)?;
-    Ok(start.is_empty() || start == LINE_START.as_bytes())
+    BufReader::new(&file).take(LINE_START.len() as u64).read_until(b'\n', &mut start)?;
+    match start.is_empty() || start == LINE_START.as_bytes() {
+        true => Ok(file),
+        false => refused("is there already and is not a trace"),
+    }
 }
 
 /// Clients start the same command twice and more.

@@ -1,6 +1,5 @@
 //! Turns the events of the traffic into lines of a trace.
 
-use std::io;
 use std::sync::OnceLock;
 
 use serde_json::value::RawValue;
@@ -13,7 +12,7 @@ use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::layer::Context;
 
 use super::file::{LINE_START, TraceFile};
-use crate::line_writer::{LineTarget, LineWriter};
+use crate::line_writer::{LineWriter, Output};
 use mcp_span::limits;
 use mcp_span::secret::Scrubber;
 use mcp_span::untrusted::Untrusted;
@@ -26,9 +25,23 @@ static WRITER: OnceLock<LineWriter<Line>> = OnceLock::new();
 pub(crate) struct TraceLayer;
 
 /// What is written from now on, `scrubber` has seen.
-pub(crate) fn start(file: TraceFile, scrubber: Scrubber) -> TraceLayer {
-    let target = TraceTarget { file, scrubber, last: String::new() };
-    WRITER.get_or_init(|| LineWriter::new("trace", limits::TRACE_QUEUE_BYTES, target));
+pub(crate) fn start(mut file: TraceFile, scrubber: Scrubber) -> TraceLayer {
+    // The time of the last line: what is missing was lost behind it.
+    let mut last = String::new();
+    let write = move |output| {
+        let line = match output {
+            Output::Line(line) => line,
+            Output::Lost(lost) => {
+                let gap = Line::new("bridge->client", "GAP", &json!({ "lost": lost }));
+                Line { timestamp: std::mem::take(&mut last), ..gap }
+            }
+            Output::Flush => return file.flush(),
+        };
+        file.write_line(&line.finish(&scrubber, file.longest_line()))?;
+        last = line.timestamp;
+        Ok(())
+    };
+    WRITER.get_or_init(|| LineWriter::new("trace", limits::TRACE_QUEUE_BYTES, write));
     TraceLayer
 }
 
@@ -120,32 +133,6 @@ impl Visit for Line {
     }
 
     fn record_debug(&mut self, _: &Field, _: &dyn std::fmt::Debug) {}
-}
-
-/// The file, as its thread sees it.
-struct TraceTarget {
-    file: TraceFile,
-    scrubber: Scrubber,
-    /// The time of the last line: what is missing was lost behind it.
-    last: String,
-}
-
-impl LineTarget<Line> for TraceTarget {
-    fn write(&mut self, line: Line) -> io::Result<()> {
-        self.file.write_line(&line.finish(&self.scrubber, self.file.longest_line()))?;
-        self.last = line.timestamp;
-        Ok(())
-    }
-
-    fn write_lost(&mut self, lost: u64) -> io::Result<()> {
-        let timestamp = std::mem::take(&mut self.last);
-        let gap = Line::new("bridge->client", "GAP", &json!({ "lost": lost }));
-        self.write(Line { timestamp, ..gap })
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
-    }
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! Prints the events of a trace: wrapped and coloured for a person, as JSON for a program.
 
-use serde::Serialize;
-use serde_json::value::RawValue;
+use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
 use super::line::{Line, plain};
 use super::timeline::{Event, Timeline};
 use crate::visit::{Page, one_line, pretty};
+use mcp_span::message::Members;
 use mcp_span::untrusted::Untrusted;
 
 /// Where what does not fit in a line of JSON or of the summary goes on.
@@ -84,34 +84,25 @@ fn unpainted(_: &Page, text: &str) -> String {
 
 /// An event as a line of JSON. The help of `mcp-span trace` says what its members are.
 pub(crate) fn json(line: &Line<'_>, event: &Event<'_>) -> String {
-    #[derive(Serialize)]
-    struct Members<'a> {
-        timestamp: &'a str,
-        seconds: f64,
-        direction: &'a str,
-        #[serde(rename = "type")]
-        kind: &'a str,
-        id: Option<&'a RawValue>,
-        method: Option<&'a str>,
-        name: Option<&'a str>,
-        took: Option<f64>,
-        text: &'a str,
-        data: Option<&'a RawValue>,
+    let text = |text: &str| Value::from(text).to_string();
+    let seconds = |seconds: f64| Value::from((seconds * 1e6).round() / 1e6).to_string();
+    let Event { elapsed, subject, text: words, took, data, .. } = event;
+    let mut members = Members::default();
+    for (name, json) in [
+        ("timestamp", Some(text(&line.timestamp))),
+        ("seconds", Some(seconds(*elapsed))),
+        ("direction", Some(text(&line.direction))),
+        ("type", Some(text(&line.kind))),
+        ("id", subject.id.clone()),
+        ("method", subject.method.as_deref().map(text)),
+        ("name", subject.name.as_deref().map(text)),
+        ("took", took.map(seconds)),
+        ("text", Some(text(words))),
+        ("data", Some(data.as_str().to_owned())),
+    ] {
+        if let Some(json) = json {
+            members.set(name, json);
+        }
     }
-    let raw = |json| serde_json::from_str(json).ok();
-    let microseconds = |seconds: f64| (seconds * 1e6).round() / 1e6;
-    let members = Members {
-        timestamp: &line.timestamp,
-        seconds: microseconds(event.elapsed),
-        direction: &line.direction,
-        kind: &line.kind,
-        id: event.subject.id.as_deref().and_then(raw),
-        method: event.subject.method.as_deref(),
-        name: event.subject.name.as_deref(),
-        took: event.took.map(microseconds),
-        text: &event.text,
-        data: raw(event.data.as_str()),
-    };
-    let json = serde_json::to_string(&members).unwrap_or_default();
-    Untrusted(&json).json() + "\n"
+    Untrusted(&members.to_json()).json() + "\n"
 }

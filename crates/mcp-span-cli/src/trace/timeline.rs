@@ -115,18 +115,13 @@ impl Timeline {
     pub(crate) fn events<'a>(&mut self, line: &Line<'a>) -> Vec<Event<'a>> {
         self.start.get_or_insert(line.at);
         let events = match &*line.kind {
-            "STDIN" => {
-                self.has_client = true;
-                self.messages(line.data, Side::Client, line.at, true)
-            }
             // The same line came from the client.
             "CHILD_STDIN" if self.has_client => Vec::new(),
-            "CHILD_STDIN" => self.messages(line.data, Side::Client, line.at, true),
-            "STDOUT" => self.messages(line.data, Side::Server, line.at, true),
-            // On its way to the client, if there is one.
-            "HTTP_BODY" | "CHILD_STDOUT" => {
-                self.messages(line.data, Side::Server, line.at, !self.has_client)
+            kind @ ("STDIN" | "CHILD_STDIN") => {
+                self.has_client = kind == "STDIN";
+                self.messages(line.data, Side::Client, line)
             }
+            "STDOUT" | "HTTP_BODY" | "CHILD_STDOUT" => self.messages(line.data, Side::Server, line),
             "SSE_CHUNK" => self.stream_event(line),
             kind => self.other(kind, line).into_iter().collect(),
         };
@@ -140,27 +135,17 @@ impl Timeline {
         self.summary.lines(self.unreadable)
     }
 
-    /// One message of `from`, or several. `is_last`: they are seen nowhere else on their way.
-    fn messages<'a>(
-        &mut self,
-        data: Json<'a>,
-        from: Side,
-        at: f64,
-        is_last: bool,
-    ) -> Vec<Event<'a>> {
+    /// One message of `from`, or several.
+    fn messages<'a>(&mut self, data: Json<'a>, from: Side, line: &Line<'a>) -> Vec<Event<'a>> {
         match data.elements() {
-            Some(batch) => batch.filter_map(|one| self.message(one, from, at, is_last)).collect(),
-            None => self.message(data, from, at, is_last).into_iter().collect(),
+            Some(batch) => batch.filter_map(|one| self.message(one, from, line)).collect(),
+            None => self.message(data, from, line).into_iter().collect(),
         }
     }
 
-    fn message<'a>(
-        &mut self,
-        data: Json<'a>,
-        from: Side,
-        at: f64,
-        is_last: bool,
-    ) -> Option<Event<'a>> {
+    fn message<'a>(&mut self, data: Json<'a>, from: Side, line: &Line<'a>) -> Option<Event<'a>> {
+        // What is on its way from or to a client is seen there once more, and counted there.
+        let is_counted = !self.has_client || matches!(&*line.kind, "STDIN" | "STDOUT");
         let message = Message::parse(data);
         let asker = match message.kind {
             MessageKind::Cancellation => Some(from),
@@ -176,20 +161,20 @@ impl Timeline {
         let is_error = matches!(message.kind, MessageKind::Error(_));
         let mut took = None;
         match (&message.kind, request, key) {
-            _ if !is_last => {}
-            (MessageKind::Request, ..) => self.ask(from, &subject, at),
+            _ if !is_counted => {}
+            (MessageKind::Request, ..) => self.ask(from, &subject, line.at),
             (MessageKind::Cancellation, Some(request), _) => request.is_cancelled = true,
             (_, Some(request), Some(key)) => {
-                took = Some(at - request.at);
+                took = Some(line.at - request.at);
                 if let Some(request) = self.open.remove(&key).filter(|_| from == Side::Server) {
-                    self.answered(&request, at, is_error);
+                    self.answered(&request, line.at, is_error);
                 }
             }
             _ => {}
         }
         let after = took.map(|took| format!(", after {}", words::in_words(took)));
         let text = text + &after.unwrap_or_default();
-        let event = Event { took, is_notable: is_error, ..self.event(subject, text, data, at) };
+        let event = Event { took, is_notable: is_error, ..self.event(subject, text, data, line) };
         self.filter.wants(&event.subject).then_some(event)
     }
 
@@ -222,14 +207,14 @@ impl Timeline {
             }
             (Some(content), _, name) => {
                 let name = name.map_or("event".to_owned(), |name| format!("event '{name}'"));
-                let mut events = self.messages(content, Side::Server, line.at, !self.has_client);
+                let mut events = self.messages(content, Side::Server, line);
                 events.iter_mut().for_each(|event| event.text = format!("{name}: {}", event.text));
                 return events;
             }
         };
         let subject = Subject::default();
         let is_shown = self.filter.wants(&subject);
-        is_shown.then(|| self.event(subject, what, line.data, line.at)).into_iter().collect()
+        is_shown.then(|| self.event(subject, what, line.data, line)).into_iter().collect()
     }
 
     /// What is no message: an exchange, or something that befalls the bridge.
@@ -256,12 +241,18 @@ impl Timeline {
             request.failed_at = is_notable.then_some(line.at);
         }
         let text = words::event(kind, line.data);
-        let event = Event { is_notable, ..self.event(subject, text, line.data, line.at) };
+        let event = Event { is_notable, ..self.event(subject, text, line.data, line) };
         is_shown.then_some(event)
     }
 
-    fn event<'a>(&self, subject: Subject, text: String, data: Json<'a>, at: f64) -> Event<'a> {
-        let elapsed = at - self.start.unwrap_or(at);
+    fn event<'a>(
+        &self,
+        subject: Subject,
+        text: String,
+        data: Json<'a>,
+        line: &Line<'_>,
+    ) -> Event<'a> {
+        let elapsed = line.at - self.start.unwrap_or(line.at);
         Event { elapsed, subject, text, took: None, is_notable: false, data }
     }
 
