@@ -5,7 +5,7 @@ use std::process::Output;
 use serde_json::Value;
 
 use crate::support::shop::shop;
-use crate::support::snapshot::{assert, page};
+use crate::support::snapshot::{assert, page, whole};
 use crate::support::{Reply, Server, polite, run};
 
 /// What `mcp-span trace` shows of lines `second direction type data`.
@@ -69,7 +69,7 @@ async fn behind_a_pipe_an_event_is_one_line() {
 
 #[tokio::test]
 async fn as_json_each_event_is_a_line_with_what_is_known_of_its_request() {
-    assert("trace-json", &text(shown(&BRIDGE, &["--json"], &page("40", true)).await));
+    assert("trace-json", &whole(&shown(&BRIDGE, &["--json"], &page("40", true)).await));
     let output = shown(&BRIDGE, &["--json", "--id", "a"], &[]).await;
     let lines = text(output);
     let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

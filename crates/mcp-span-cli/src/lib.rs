@@ -145,14 +145,20 @@ fn parse_and_run(
     ignored: &[String],
 ) -> Result<ExitCode, Failure> {
     let (mut parsed, file) = line.parse(command)?;
-    if let Some(Command::Login(login)) = &mut parsed.cli.command {
-        login.connect.oauth.is_pasted = login.paste;
-        login.connect.oauth.is_attended = true;
-        // mcp-remote keeps logins apart by headers: what is taken over from it stays apart.
-        login.connect.oauth.profile_by_headers |= login.import;
-    }
-    if let Some(Command::Logout(logout)) = &mut parsed.cli.command {
-        account::list::find_file(logout)?;
+    match &mut parsed.cli.command {
+        Some(Command::Login(login)) => {
+            login.connect.oauth.is_pasted = login.paste;
+            login.connect.oauth.is_attended = true;
+            // mcp-remote keeps logins apart by headers: what is imported from it stays apart.
+            login.connect.oauth.profile_by_headers |= login.import;
+            login.connect.log.is_for_program = login.json;
+        }
+        Some(Command::Logout(logout)) => {
+            account::list::find_file(logout)?;
+            logout.connect.log.is_for_program = logout.json;
+        }
+        Some(Command::Status(status)) => status.connect.log.is_for_program = status.json,
+        _ => {}
     }
     run(&parsed, line, &file, ignored)
 }
@@ -212,8 +218,8 @@ fn run(
         Some(Command::Config(_)) => config::run(parsed, line, file, ignored),
         Some(Command::Login(login)) => log_in(login),
         Some(Command::Logout(typed)) => {
-            let file = typed.file.clone();
-            on_account(&typed.connect, |settings| account::logout(settings, file))
+            let (file, is_json) = (typed.file.clone(), typed.json);
+            on_account(&typed.connect, move |settings| account::logout(settings, file, is_json))
         }
         Some(Command::Status(typed)) if account::list::is_about_all(typed) => {
             account::list::list(typed, &parsed.matches)
@@ -263,13 +269,16 @@ fn connect_to(typed: &args::Connect, ignored: &[String]) -> Result<ExitCode, Fai
     on_runtime(connect::run(spec))
 }
 
-/// Logs in, in one of three ways.
+/// Logs in, or imports a login.
 fn log_in(login: &Login) -> Result<ExitCode, Failure> {
+    let is_json = login.json;
     if login.import {
         let found = account::import::find(&login.connect);
-        return on_account(&login.connect, |settings| account::import::store(settings, found));
+        return on_account(&login.connect, move |settings| {
+            account::import::store(settings, found, is_json)
+        });
     }
-    on_account(&login.connect, account::login)
+    on_account(&login.connect, move |settings| account::login(settings, is_json))
 }
 
 /// Does something about the account at a server.

@@ -1,4 +1,4 @@
-//! `mcp-span login --import`: makes a login of ours of what mcp-remote has kept for a server.
+//! `mcp-span login --import`: imports the login that mcp-remote has stored for a server.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -8,6 +8,7 @@ use std::time::SystemTime;
 use serde_json::Value;
 use url::Url;
 
+use super::list;
 use crate::compat_remote::{self, Remote};
 use crate::settings::Settings;
 use crate::{Failure, args, folders, headers, report};
@@ -32,10 +33,10 @@ pub(crate) fn find(typed: &args::Connect) -> Result<Found, Error> {
     }
     let url = typed.url.as_deref().and_then(|url| Url::parse(url).ok());
     let place = url.map_or_else(|| "this server".to_owned(), |url| shown(&url));
-    let message = format!("mcp-remote has kept nothing for {place}");
+    let message = format!("mcp-remote has no login for {place}");
     Err(match find_named(&names(typed, &Remote::default()))? {
         Some(_) => Error::new(Kind::Login, format!("{message} with these arguments")).hint(
-            "It has kept a login without headers, resource and parameters: leave them out to import \
+            "It has a login without headers, resource and parameters: leave them out to import \
              that one",
         ),
         None => Error::new(Kind::Login, message).hint(
@@ -68,6 +69,7 @@ fn find_named(names: &[String]) -> Result<Option<Found>, Error> {
 pub(crate) async fn store(
     settings: Settings,
     found: Result<Found, Error>,
+    is_json: bool,
 ) -> Result<ExitCode, Failure> {
     let oauth = super::oauth(&settings)?;
     let Found { tokens, client, foreign } = found?;
@@ -76,6 +78,9 @@ pub(crate) async fn store(
         let hint = error.hint.clone();
         Error { hint, ..Error::new(Kind::Login, message).because(error) }
     })?;
+    if is_json {
+        return list::print_json(&[stored.account], &[]);
+    }
     let mut text = format!("logged in to {}\n", shown(&settings.http.url));
     for (what, detail) in [
         ("the tokens are from", Some(tokens.display().to_string())),

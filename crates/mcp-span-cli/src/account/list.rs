@@ -40,7 +40,7 @@ pub(crate) fn list(typed: &Status, matches: &ArgMatches) -> Result<ExitCode, Fai
     if typed.json {
         return print_json(&all.accounts, &all.pending);
     }
-    let nobody = format!("nobody is logged in (tokens are kept in {})", folder.display());
+    let nobody = format!("no logins (tokens are kept in {})", folder.display());
     let state = connect.oauth.state_dir.as_deref().filter(|_| is_typed(matches, "state_dir"));
     print(&all.accounts, &all.pending, &nobody, Some(&logout_end(state)), "")
 }
@@ -168,7 +168,7 @@ fn blocks(
     let pending = pending.iter().map(|pending| {
         let whose = whose(&pending.server, &pending.profile, &pending.apart_by);
         text(whose.into_iter().chain([
-            ("pending", Some(format!("a login waits for you: open {}", pending.open))),
+            ("pending", Some(format!("a login is waiting for you: open {}", pending.open))),
             ("log out", log_out(&pending.name)),
         ]))
     });
@@ -187,11 +187,11 @@ fn whose(
 }
 
 fn expiry(account: &Account, now: SystemTime) -> String {
-    let renewal = if account.can_be_renewed { "is renewed by itself" } else { "is not renewed" };
+    let renewal = if account.can_be_renewed { "renewed automatically" } else { "not renewable" };
     match account.expires.map(|at| at.duration_since(now)) {
-        None => format!("not said, {renewal}"),
-        Some(Ok(left)) => format!("in {} minutes, {renewal}", left.as_secs() / 60),
-        Some(Err(_)) => format!("over, {renewal}"),
+        None => format!("unknown ({renewal})"),
+        Some(Ok(left)) => format!("in {} minutes ({renewal})", left.as_secs() / 60),
+        Some(Err(_)) => format!("expired ({renewal})"),
     }
 }
 
@@ -205,7 +205,8 @@ fn text<'a>(lines: impl Iterator<Item = (&'a str, Option<String>)>) -> String {
 pub(crate) fn print_json(accounts: &[Account], pending: &[Pending]) -> Result<ExitCode, Failure> {
     let all: Vec<Value> = accounts.iter().map(json).collect();
     let pending: Vec<Value> = pending.iter().map(pending_json).collect();
-    report::print(&format!("{}\n", json!({ "logins": all, "pending": pending })))?;
+    let all = json!({ "logins": all, "pending": pending }).to_string();
+    report::print(&(Untrusted(&all).json() + "\n"))?;
     Ok(exit_code(accounts))
 }
 
@@ -267,7 +268,7 @@ mod tests {
             "issuer     https://as",
             "client     -",
             "scopes     a b",
-            "expires    in 10 minutes, is renewed by itself",
+            "expires    in 10 minutes (renewed automatically)",
             "kept in    /s/t.json",
             "log out    mcp-span logout --file t --state-dir /s\n",
         ];
@@ -277,6 +278,6 @@ mod tests {
             can_be_renewed: false,
             ..account
         };
-        assert_eq!(expiry(&old, now), "over, is not renewed");
+        assert_eq!(expiry(&old, now), "expired (not renewable)");
     }
 }

@@ -2,11 +2,14 @@
 
 use std::process::ExitCode;
 
+use serde_json::json;
+
 use crate::report::Usage;
 use crate::settings::Settings;
 use crate::{Failure, report};
 use mcp_span::auth::oauth::{LoggedOut, OAuth};
 use mcp_span::secret::shown;
+use mcp_span::untrusted::Untrusted;
 
 pub(crate) mod browser;
 pub(crate) mod import;
@@ -15,39 +18,62 @@ pub(crate) mod paste;
 pub(crate) mod process;
 
 /// Logs in with a browser, or as a client.
-pub(super) async fn login(settings: Settings) -> Result<ExitCode, Failure> {
+pub(super) async fn login(settings: Settings, is_json: bool) -> Result<ExitCode, Failure> {
     let oauth = oauth(&settings)?;
     let place = shown(&settings.http.url);
     let waits = || {
-        report::warning(&format!("another process is logging in to {place}: it is waited for"));
+        report::warning(&format!("another process is logging in to {place}: waiting for it"));
     };
     oauth.log_in(waits).await?;
+    if is_json {
+        return list::print_json(oauth.account().await.as_slice(), &[]);
+    }
     report::print(&format!("logged in to {place}\n"))?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Forgets the tokens, and has them revoked where that can be done: those of the login whose file has
 /// this name, or else of the one that the settings mean.
-pub(super) async fn logout(settings: Settings, file: Option<String>) -> Result<ExitCode, Failure> {
+pub(super) async fn logout(
+    settings: Settings,
+    file: Option<String>,
+    is_json: bool,
+) -> Result<ExitCode, Failure> {
     let oauth = oauth(&settings)?;
     let place = shown(&settings.http.url);
-    let (outcome, is_called_off) = oauth.log_out(file.as_deref()).await?;
-    let mut text = match (&outcome, is_called_off) {
-        (LoggedOut::Done | LoggedOut::NotRevoked(_), _) => format!("logged out of {place}\n"),
-        (LoggedOut::Nobody, true) => String::new(),
-        (LoggedOut::Nobody, false) => format!("nobody was logged in to {place}\n"),
+    let (outcome, is_cancelled) = oauth.log_out(file.as_deref()).await?;
+    let is_logged_out = !matches!(outcome, LoggedOut::Nobody);
+    let revocation_error = match outcome {
+        LoggedOut::NotRevoked(error) => Some(error.to_string()),
+        LoggedOut::Done | LoggedOut::Nobody => None,
     };
-    if is_called_off {
-        text += &format!("a login to {place} was pending: it is called off\n");
+    if is_json {
+        let done = json!({
+            "server": place,
+            "logged_out": is_logged_out,
+            "revocation_error": revocation_error,
+            "pending_cancelled": is_cancelled,
+            "other_logins": file.is_none().then(|| oauth.count_others()),
+        });
+        report::print(&format!("{}\n", Untrusted(&done.to_string()).json()))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut text = match (is_logged_out, is_cancelled) {
+        (true, _) => format!("logged out of {place}\n"),
+        (false, true) => String::new(),
+        (false, false) => format!("not logged in to {place}\n"),
+    };
+    if is_cancelled {
+        text += &format!("cancelled a pending login to {place}\n");
     }
     if file.is_none() {
         text += &others(oauth);
     }
     report::print(&text)?;
-    if let LoggedOut::NotRevoked(error) = &outcome {
+    if let Some(error) = revocation_error {
         report::warning(&format!(
-            "the tokens are gone from here, but they were not revoked: whoever has a copy can use \
-             them until they expire ({error})"
+            "the tokens are removed here but were not revoked: a copy of them is valid until they \
+             expire ({error})"
         ));
     }
     Ok(ExitCode::SUCCESS)
@@ -61,7 +87,7 @@ pub(super) async fn status(settings: Settings, is_json: bool) -> Result<ExitCode
     if is_json {
         return list::print_json(accounts, pending);
     }
-    let nobody = format!("nobody is logged in to {}", shown(&settings.http.url));
+    let nobody = format!("not logged in to {}", shown(&settings.http.url));
     list::print(accounts, pending, &nobody, None, &others(oauth))
 }
 
@@ -78,6 +104,6 @@ fn others(oauth: &OAuth) -> String {
 pub(super) fn oauth(settings: &Settings) -> Result<&OAuth, Usage> {
     let credentials = settings.http.credentials.as_deref();
     credentials.and_then(|credentials| credentials.oauth()).ok_or_else(|| {
-        Usage::new("there is no login here: the credentials come from somewhere else, or --no-oauth was said")
+        Usage::new("this server has no login: its credentials come from another option, or --no-oauth is set")
     })
 }

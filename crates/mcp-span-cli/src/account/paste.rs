@@ -13,9 +13,7 @@ use mcp_span::untrusted::Untrusted;
 pub(crate) fn show(prompt: &Prompt, parties: &Parties) {
     eprintln!("mcp-span: {parties}: open {}", Untrusted(&prompt.to_string()));
     if matches!(prompt, Prompt::Browser(_)) {
-        eprintln!(
-            "Then the browser goes to an address of this machine, and may not find it there."
-        );
+        eprintln!("The browser ends up at an address of this machine, which it may not reach.");
         eprintln!("Paste that address here, and press Enter:");
     }
 }
