@@ -1,9 +1,9 @@
-//! Fuzz target for traces: what is shown of one, a terminal can show.
+//! Fuzz target for traces: nothing that is shown of one controls a terminal.
 
 use crate::trace::print::{Printer, json};
 use crate::trace::timeline::{Filter, Timeline};
 
-/// A trace is shown whatever stands in it, in lines that a terminal does not obey.
+/// Shows a trace of any content, and checks that no control character of it is left.
 ///
 /// The first line is an id to look for.
 pub fn traces(data: &[u8]) {

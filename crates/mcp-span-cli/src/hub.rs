@@ -12,7 +12,7 @@ use super::folders;
 use super::report::Usage;
 
 /// How long a hub on this machine may take to accept a connection.
-const KNOCK: Duration = Duration::from_millis(500);
+const CONNECT_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// A hub, as the list has it.
 #[derive(Debug, Deserialize, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub(super) fn find() -> Result<String, Usage> {
     let mut hubs: Vec<Hub> = Vec::new();
     for hub in lists.iter().filter_map(|path| std::fs::read(path).ok()).flat_map(|t| parse(&t)) {
         // A hub that was killed leaves its entry behind.
-        if !hubs.iter().any(|known| known.port == hub.port) && answers(hub.port) {
+        if !hubs.iter().any(|known| known.port == hub.port) && is_listening(hub.port) {
             hubs.push(hub);
         }
     }
@@ -45,20 +45,20 @@ fn lists(variable: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
     old.into_iter().chain(usual).collect()
 }
 
-/// The hubs in a list; what is none is left out.
+/// The hubs in a list; other entries are ignored.
 fn parse(text: &[u8]) -> Vec<Hub> {
     let entries: BTreeMap<String, serde_json::Value> =
         serde_json::from_slice(text).unwrap_or_default();
     entries.into_values().filter_map(|entry| serde_json::from_value(entry).ok()).collect()
 }
 
-fn answers(port: u16) -> bool {
+fn is_listening(port: u16) -> bool {
     let places =
         [SocketAddr::from((Ipv4Addr::LOCALHOST, port)), (Ipv6Addr::LOCALHOST, port).into()];
-    places.iter().any(|place| TcpStream::connect_timeout(place, KNOCK).is_ok())
+    places.iter().any(|place| TcpStream::connect_timeout(place, CONNECT_TIMEOUT).is_ok())
 }
 
-/// Those with the shortest way from `here` to where they were started or have a configuration.
+/// The hubs whose working directory or configuration is fewest steps from `here`.
 fn nearest<'a>(hubs: &'a [Hub], here: &Path) -> Vec<&'a Hub> {
     let best = hubs.iter().map(|hub| hub.distance(here)).min();
     hubs.iter().filter(|hub| Some(hub.distance(here)) == best).collect()
@@ -102,15 +102,15 @@ impl Hub {
     }
 }
 
-/// How many folders one goes up and down on the way from one to the other.
+/// How many folders to go up and down from one to the other.
 fn steps(from: &Path, to: &Path) -> usize {
-    let (from, to) = (plain(from), plain(to));
+    let (from, to) = (normalized(from), normalized(to));
     let shared = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
     from.len() + to.len() - 2 * shared
 }
 
 /// The path's folders, with `.` and `..` resolved.
-fn plain(path: &Path) -> Vec<Component<'_>> {
+fn normalized(path: &Path) -> Vec<Component<'_>> {
     let mut folders = Vec::new();
     for component in path.components() {
         match component {

@@ -1,5 +1,6 @@
 //! `mcp-span login --import`: imports the login that mcp-remote has stored for a server.
 
+use std::cmp::Reverse;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -96,24 +97,22 @@ pub(crate) async fn store(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The folders of all versions: those with a number of the format, then those of older programs.
+/// The folders of all versions, the newest first.
 fn versions(folder: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
-    let mut found: Vec<((bool, Vec<u64>), PathBuf)> = entries
-        .filter_map(|entry| {
-            let path = entry.ok()?.path();
-            let version = path.file_name()?.to_str()?.strip_prefix("mcp-remote-")?.to_owned();
-            Some((age(&version), path))
-        })
-        .collect();
-    found.sort_unstable_by(|(age, _), (other, _)| other.cmp(age));
-    found.into_iter().map(|(_, path)| path).collect()
+    let entries = std::fs::read_dir(folder).into_iter().flatten();
+    let mut folders: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    folders.retain(|folder| version(folder).is_some());
+    folders.sort_by_cached_key(|folder| Reverse(version(folder)));
+    folders
 }
 
-/// What sorts versions: `v1` is newer than `0.1.38`, and that than `0.1.9`.
-fn age(version: &str) -> (bool, Vec<u64>) {
+/// What sorts versions: `v1`, of the format, is newer than `0.1.38` of older programs, and that than
+/// `0.1.9`.
+fn version(folder: &Path) -> Option<(bool, Vec<u64>)> {
+    let version = folder.file_name()?.to_str()?.strip_prefix("mcp-remote-")?;
     let numbers = version.trim_start_matches('v').split(['.', '-']);
-    (version.starts_with('v'), numbers.map(|number| number.parse().unwrap_or(0)).collect())
+    let numbers = numbers.map(|number| number.parse().unwrap_or(0)).collect();
+    Some((version.starts_with('v'), numbers))
 }
 
 /// What mcp-remote keeps logins apart by, as far as it was given here.

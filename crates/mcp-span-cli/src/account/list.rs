@@ -70,21 +70,20 @@ fn check(connect: &Connect, matches: &ArgMatches) -> Result<(), Usage> {
         return Err(Usage::new("a command has no login: leave it out, or name a URL"));
     }
     let single = [
-        ("headers", "--header"),
-        ("profile_by_headers", "--profile-by-headers"),
-        ("oauth_client_id", "--oauth-client-id"),
-        ("oauth_resource", "--oauth-resource"),
-        ("oauth_audience", "--oauth-audience"),
-        ("oauth_scope", "--oauth-scope"),
-        ("oauth_param", "--oauth-param"),
-        ("oauth_authorize_param", "--oauth-authorize-param"),
+        "headers",
+        "profile_by_headers",
+        "oauth_client_id",
+        "oauth_resource",
+        "oauth_audience",
+        "oauth_scope",
+        "oauth_param",
+        "oauth_authorize_param",
     ];
-    match single.into_iter().find(|(id, _)| is_typed(matches, id)) {
-        Some((_, flag)) => Err(Usage::new(format!(
-            "{flag} is about the login at one server: name its URL, or leave the flag out to see all"
-        ))),
-        None => Ok(()),
-    }
+    let Some(id) = single.into_iter().find(|id| is_typed(matches, id)) else { return Ok(()) };
+    let flag = if id == "headers" { "header".to_owned() } else { id.replace('_', "-") };
+    Err(Usage::new(format!(
+        "--{flag} is about the login at one server: name its URL, or leave the flag out to see all"
+    )))
 }
 
 fn is_typed(matches: &ArgMatches, id: &str) -> bool {

@@ -1,4 +1,4 @@
-//! Reads one line of a trace: when, which way, of which type, and the message that it is about. Pure.
+//! Parses one line of a trace, and the message that it is about. Pure.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -20,7 +20,7 @@ pub(crate) struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    /// A line of a trace that nobody writes, `at` seconds after its beginning.
+    /// A line that is only shown, `at` seconds after the first.
     pub(crate) fn new(at: f64, direction: &'a str, kind: &'a str, data: Json<'a>) -> Self {
         let (direction, kind) = (direction.into(), kind.into());
         Self { timestamp: Cow::default(), at, direction, kind, data }
@@ -58,7 +58,7 @@ fn seconds(timestamp: &str) -> Option<f64> {
     Some(f64::from(days) * 86_400.0 + f64::from(hour * 3600 + minute * 60) + second)
 }
 
-/// A text of somebody else's as a part of a line: short, and nothing that a terminal would obey.
+/// A foreign text as a part of a line: short, and without what a terminal would act on.
 pub(super) fn plain(text: &str) -> String {
     Untrusted(text).excerpt(TEXT)
 }
@@ -134,7 +134,7 @@ pub(super) enum MessageKind {
     Response,
     /// With its code and its text.
     Error(String),
-    /// Something else that stands where a message should, with its text if it is one.
+    /// Something else in place of a message; its text, if it is a string.
     Other(Option<String>),
 }
 
@@ -143,13 +143,13 @@ pub(super) enum MessageKind {
 pub(super) struct Message {
     pub(super) kind: MessageKind,
     pub(super) subject: Subject,
-    /// In bytes, if it was too large to be kept.
+    /// In bytes, if it was too large for the trace.
     pub(super) size: Option<i64>,
 }
 
 impl Message {
     pub(super) fn parse(data: Json<'_>) -> Self {
-        // In place of one that was too large stand its type, its size, and what it was about.
+        // A message too large for the trace is stored as its type, size and subject.
         let cut = text(data, &["type"]);
         let mut subject = Subject::of_message(data, cut.is_some());
         let cancelled = id(data, &["params", "requestId"]);

@@ -9,13 +9,13 @@ use crate::visit::{Page, one_line, pretty};
 use mcp_span::message::Members;
 use mcp_span::untrusted::Untrusted;
 
-/// Where what does not fit in a line of JSON or of the summary goes on.
+/// The indent of JSON, and of what does not fit in a line of the summary.
 const INDENT: usize = 4;
 
 /// How a text is coloured.
 type Paint = fn(&Page, &str) -> String;
 
-/// Lays out for what is behind stdout.
+/// Lays events out for stdout.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Printer {
     page: Page,
@@ -25,7 +25,7 @@ pub(crate) struct Printer {
 impl Printer {
     pub(crate) fn of_stdout() -> Self {
         let page = Page::of_stdout();
-        // For other programs an event is one line, unless somebody asks for a width.
+        // An event is one line for `grep` and its like, unless COLUMNS asks for a width.
         Self { page, is_wrapped: page.is_terminal || std::env::var_os("COLUMNS").is_some() }
     }
 
@@ -54,7 +54,7 @@ impl Printer {
         self.line(&" ".repeat(INDENT), "", INDENT, &text, Page::faint)
     }
 
-    /// What all events come to.
+    /// The summary after all events.
     pub(crate) fn summary(&self, timeline: Timeline) -> String {
         let line = |(head, text): (&str, String)| {
             let painted = if head.trim().is_empty() {

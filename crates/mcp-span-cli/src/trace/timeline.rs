@@ -1,5 +1,4 @@
-//! Follows a trace: which events to show, which request they belong to, and what all of them come
-//! to. Pure.
+//! Follows a trace: which events to show, which request they belong to, and how that ended. Pure.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -33,7 +32,7 @@ impl Filter {
     }
 }
 
-/// Who says something.
+/// The sender of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Side {
     Client,
@@ -52,7 +51,7 @@ struct Request {
     subject: Subject,
     at: f64,
     is_cancelled: bool,
-    /// When its exchange has failed, in a run without a client: nobody answers it then.
+    /// When its exchange has failed, in a run without a client: there will be no answer.
     failed_at: Option<f64>,
 }
 
@@ -64,7 +63,7 @@ pub(crate) struct Event<'a> {
     pub(crate) text: String,
     /// In seconds, if it answers a request.
     pub(crate) took: Option<f64>,
-    /// A failure, or an end of one.
+    /// A failure, or the end of one.
     pub(crate) is_notable: bool,
     pub(crate) data: Json<'a>,
 }
@@ -77,9 +76,9 @@ pub(crate) struct Timeline {
     readable: usize,
     unreadable: usize,
     has_shown: bool,
-    /// This run is between a client and the server; else it asks itself, as `mcp-span tools` does.
+    /// The run is a bridge's; else the requests are its own, as those of `mcp-span tools`.
     has_client: bool,
-    /// By who has asked, under which id.
+    /// By the asker and the id.
     open: HashMap<(Side, String), Request>,
     summary: Summary,
 }
@@ -111,7 +110,7 @@ impl Timeline {
         line
     }
 
-    /// What a line says; nothing if that is not to be shown.
+    /// The events of a line that are to be shown.
     pub(crate) fn events<'a>(&mut self, line: &Line<'a>) -> Vec<Event<'a>> {
         self.start.get_or_insert(line.at);
         let events = match &*line.kind {
@@ -129,7 +128,7 @@ impl Timeline {
         events
     }
 
-    /// What all of it comes to.
+    /// Counts, what was never answered, the slowest, and recoveries.
     pub(crate) fn summary(mut self) -> Vec<(&'static str, String)> {
         self.end_run();
         self.summary.lines(self.unreadable)
@@ -217,13 +216,13 @@ impl Timeline {
         is_shown.then(|| self.event(subject, what, line.data, line)).into_iter().collect()
     }
 
-    /// What is no message: an exchange, or something that befalls the bridge.
+    /// What is no message: an HTTP exchange, or something that happens to the bridge.
     fn other<'a>(&mut self, kind: &str, line: &Line<'a>) -> Option<Event<'a>> {
         let subject = Subject::of_exchange(line.data).unwrap_or_default();
         let recovery = words::recovery_name(line.data);
         let is_shown = match (kind, &*recovery) {
             ("HTTP_REQ" | "HTTP_RES", _) | (_, "retry") => self.filter.wants(&subject),
-            // What befalls all befalls those that are shown.
+            // What happens to the bridge concerns the requests that are open.
             _ => self.filter.is_empty() || self.requests().any(|asked| self.filter.wants(asked)),
         };
         let is_notable = words::is_notable(kind, line.data);
@@ -262,7 +261,7 @@ impl Timeline {
         open.map(|(_, asked)| &asked.subject)
     }
 
-    /// What a run has left open stays so.
+    /// What a run leaves open is not answered by the next.
     fn end_run(&mut self) {
         self.has_client = false;
         let open = self.open.drain().filter(|((side, _), _)| *side == Side::Client);
@@ -288,9 +287,9 @@ mod tests {
     use super::*;
 
     /// A trace of lines `second type data`.
-    fn tell(filter: Filter, lines: &[&str]) -> (String, String) {
+    fn show(filter: Filter, lines: &[&str]) -> (String, String) {
         let mut timeline = Timeline::new(filter);
-        let mut told = String::new();
+        let mut shown = String::new();
         for line in lines {
             let mut parts = line.splitn(3, ' ');
             let (at, kind, data) = (parts.next().unwrap(), parts.next().unwrap(), parts.next());
@@ -300,10 +299,10 @@ mod tests {
             );
             let line = timeline.read(&line).unwrap();
             let events = timeline.events(&line);
-            told.extend(events.iter().map(|e| format!("{:+.3} {}\n", e.elapsed, e.text)));
+            shown.extend(events.iter().map(|e| format!("{:+.3} {}\n", e.elapsed, e.text)));
         }
         let summary = timeline.summary();
-        (told, summary.into_iter().map(|(head, text)| format!("{head}{text}\n")).collect())
+        (shown, summary.into_iter().map(|(head, text)| format!("{head}{text}\n")).collect())
     }
 
     const TALK: [&str; 13] = [
@@ -323,8 +322,8 @@ mod tests {
     ];
 
     #[test]
-    fn what_is_empty_or_about_nobody_is_told_as_such() {
-        let (told, _) = tell(
+    fn what_is_empty_or_about_no_request_is_shown_as_such() {
+        let (shown, _) = show(
             Filter::default(),
             &[
                 r#"00.000 SSE_CHUNK {"data":""}"#,
@@ -332,13 +331,13 @@ mod tests {
                 r#"00.000 STDOUT {"id":null,"error":{"code":-32700,"message":"Parse error"}}"#,
             ],
         );
-        let ends: Vec<&str> = told.lines().map(|line| line.split_once(' ').unwrap().1).collect();
+        let ends: Vec<&str> = shown.lines().map(|line| line.split_once(' ').unwrap().1).collect();
         let expected = [
             "an event without data",
             "not a message: empty",
             "error without an id: -32700 Parse error",
         ];
-        assert_eq!(ends, expected, "{told}");
+        assert_eq!(ends, expected, "{shown}");
     }
 
     #[test]
@@ -351,9 +350,9 @@ mod tests {
             r#"00.004 RECOVERY {"what":"retry","number":0,"method":"POST","id":4,"rpcMethod":"a"}"#,
         ];
         let id = |id: &str| Filter { id: Some(id.to_owned()), ..Filter::default() };
-        let (told, summary) = tell(id("3"), &lines);
-        assert!(told.contains("cannot be reached") && told.contains("retry 1 of ping #3"));
-        assert!(!told.contains("GET") && !told.contains("#4"), "{told}");
+        let (shown, summary) = show(id("3"), &lines);
+        assert!(shown.contains("cannot be reached") && shown.contains("retry 1 of ping #3"));
+        assert!(!shown.contains("GET") && !shown.contains("#4"), "{shown}");
         assert!(summary.contains("Recoveries: server away 1, retry 1\n"), "{summary}");
         let mut timeline = Timeline::new(id("99"));
         assert!(timeline.read("").is_none());
@@ -362,23 +361,23 @@ mod tests {
     }
 
     #[test]
-    fn a_conversation_is_told_in_words() {
-        let (told, summary) = tell(Filter::default(), &TALK);
-        let lines: Vec<&str> = told.lines().collect();
+    fn a_conversation_is_shown_in_words() {
+        let (shown, summary) = show(Filter::default(), &TALK);
+        let lines: Vec<&str> = shown.lines().collect();
         assert_eq!(lines[0], "+0.000 mcp-span 1.2.3 starts (linux)");
-        assert!(lines[2].ends_with("POST http://h/mcp initialize #1, 9 bytes"), "{told}");
+        assert!(lines[2].ends_with("POST http://h/mcp initialize #1, 9 bytes"), "{shown}");
         assert!(
             lines[3].ends_with("HTTP 200 application/json to initialize #1, after 98.5 ms"),
-            "{told}"
+            "{shown}"
         );
         assert!(lines[5].ends_with("+0.102 answer to initialize #1, after 101.0 ms"));
-        assert!(lines[7].ends_with("** the server has lost the session: HTTP 404"), "{told}");
-        assert!(lines[9].ends_with("event: error to tools/call add #\"x\": -32601 no"), "{told}");
+        assert!(lines[7].ends_with("** the server has lost the session: HTTP 404"), "{shown}");
+        assert!(lines[9].ends_with("event: error to tools/call add #\"x\": -32601 no"), "{shown}");
         assert!(
             lines[10].ends_with("error to tools/call add #\"x\": -32601 no, after 1.50 s"),
-            "{told}"
+            "{shown}"
         );
-        assert!(lines[12].ends_with("answer to roots/list #\"s\", after 250.0 ms"), "{told}");
+        assert!(lines[12].ends_with("answer to roots/list #\"s\", after 250.0 ms"), "{shown}");
         assert_eq!(
             summary,
             "\nNever answered:\n  tools/list #2, asked at +2.000\n\n\
@@ -390,7 +389,7 @@ mod tests {
 
     #[test]
     fn a_run_without_a_client_asks_itself() {
-        let (told, summary) = tell(
+        let (shown, summary) = show(
             Filter::default(),
             &[
                 r#"00.000 START {}"#,
@@ -404,35 +403,35 @@ mod tests {
                 r#"02.600 HTTP_BODY {"id":2,"result":{}}"#,
             ],
         );
-        assert!(told.contains("initialize #1\n"), "{told}");
-        assert!(told.contains("answer to initialize #1, after 1.0 ms\n"), "{told}");
-        assert!(told.contains("event: error to tools/call add #1: -32601 no, after 499.0 ms"));
-        assert!(told.contains("answer to tools/list #2, after 1.00 s"), "{told}");
+        assert!(shown.contains("initialize #1\n"), "{shown}");
+        assert!(shown.contains("answer to initialize #1, after 1.0 ms\n"), "{shown}");
+        assert!(shown.contains("event: error to tools/call add #1: -32601 no, after 499.0 ms"));
+        assert!(shown.contains("answer to tools/list #2, after 1.00 s"), "{shown}");
         assert!(summary.contains("3 requests: 2 answered, 1 with an error\n"), "{summary}");
         assert!(summary.contains("Slowest: tools/list #2 1.00 s"), "{summary}");
     }
 
     #[test]
-    fn filters_show_what_belongs_to_a_request_and_what_befell_it() {
+    fn filters_show_what_belongs_to_a_request_and_what_happened_meanwhile() {
         let filter = |id: Option<&str>, method: Option<&str>| Filter {
             id: id.map(str::to_owned),
             method: method.map(str::to_owned),
         };
         for filter in [filter(Some("x"), None), filter(None, Some("tools/call"))] {
-            let (told, summary) = tell(filter, &TALK);
-            assert_eq!(told.lines().count(), 4, "{told}");
-            assert!(told.contains("lost the session") && !told.contains("initialize"), "{told}");
+            let (shown, summary) = show(filter, &TALK);
+            assert_eq!(shown.lines().count(), 4, "{shown}");
+            assert!(shown.contains("lost the session") && !shown.contains("initialize"), "{shown}");
             assert!(summary.contains("1 request: 0 answered, 1 with an error\n"), "{summary}");
         }
-        let (told, _) = tell(filter(Some("1"), None), &TALK);
-        assert_eq!(told.lines().count(), 5, "{told}");
-        let (told, summary) = tell(filter(Some("nobody"), None), &TALK);
-        assert!(told.is_empty() && summary.contains("0 requests"), "{told}{summary}");
+        let (shown, _) = show(filter(Some("1"), None), &TALK);
+        assert_eq!(shown.lines().count(), 5, "{shown}");
+        let (shown, summary) = show(filter(Some("nobody"), None), &TALK);
+        assert!(shown.is_empty() && summary.contains("0 requests"), "{shown}{summary}");
     }
 
     #[test]
     fn an_id_may_be_used_again_by_a_later_run_and_cancelled_is_not_unanswered() {
-        let (_, summary) = tell(
+        let (_, summary) = show(
             Filter::default(),
             &[
                 r#"00.0 STDIN {"id":1,"method":"a"}"#,

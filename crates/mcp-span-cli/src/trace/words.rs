@@ -30,7 +30,7 @@ pub(super) fn message(message: &Message, request: Option<&Subject>) -> String {
 
 /// What any other event says.
 pub(super) fn event(kind: &str, data: Json<'_>) -> String {
-    let field = |name| text(data, &[name]).unwrap_or_default();
+    let field = |name| field(data, name);
     let is_open = data.get(&["opened"]).is_some_and(Json::is_true);
     let what = match kind {
         "HTTP_REQ" => http_request(data),
@@ -61,9 +61,13 @@ pub(super) fn is_notable(kind: &str, data: Json<'_>) -> bool {
     }
 }
 
+/// A member's text, or none.
+fn field(data: Json<'_>, name: &str) -> String {
+    text(data, &[name]).unwrap_or_default()
+}
+
 fn http_request(data: Json<'_>) -> String {
-    let field = |name| text(data, &[name]).unwrap_or_default();
-    let what = format!("{} {}", field("method"), field("url"));
+    let what = format!("{} {}", field(data, "method"), field(data, "url"));
     let size = data.get(&["size"]).and_then(Json::integer).unwrap_or_default();
     match Subject::of_exchange(data) {
         Some(message) => format!("{what} {message}, {size} bytes"),
@@ -72,15 +76,21 @@ fn http_request(data: Json<'_>) -> String {
 }
 
 fn http_response(data: Json<'_>) -> String {
-    let field = |path: &[&str], before| text(data, path).map(|text| format!("{before}{text}"));
-    let status = data.get(&["status"]).map(|status| format!("HTTP {}", plain(status.as_str())));
-    let error = field(&["error"], ": ");
-    let what = status.filter(|_| error.is_none()).unwrap_or_else(|| "no answer".to_owned());
-    let media = field(&["headers", "content-type"], " ").unwrap_or_default();
-    let asked = exchange(data).map_or_else(String::new, |asked| format!(" to {asked}"));
+    let error = text(data, &["error"]);
+    let mut words = match data.get(&["status"]).filter(|_| error.is_none()) {
+        Some(status) => format!("HTTP {}", plain(status.as_str())),
+        None => "no answer".to_owned(),
+    };
+    if let Some(media) = text(data, &["headers", "content-type"]) {
+        words += &format!(" {media}");
+    }
+    if let Some(asked) = exchange(data) {
+        words += &format!(" to {asked}");
+    }
     let is_given_up = data.get(&["givenUp"]).is_some_and(Json::is_true);
     let end = if is_given_up { "given up after" } else { "after" };
-    format!("{what}{media}{asked}, {end} {}{}", duration(data), error.unwrap_or_default())
+    let error = error.map_or_else(String::new, |error| format!(": {error}"));
+    format!("{words}, {end} {}{error}", duration(data))
 }
 
 /// The message of an exchange, or the method of HTTP if it has none.
@@ -89,9 +99,9 @@ fn exchange(data: Json<'_>) -> Option<String> {
     message.map(|message| message.to_string()).or_else(|| text(data, &["method"]))
 }
 
-/// What was lost, or found again, by its name.
+/// The name of what was lost, or found again.
 pub(super) fn recovery_name(data: Json<'_>) -> String {
-    text(data, &["what"]).unwrap_or_default().replace('-', " ")
+    field(data, "what").replace('-', " ")
 }
 
 fn recovery(data: Json<'_>) -> String {
@@ -124,7 +134,7 @@ fn recovery(data: Json<'_>) -> String {
     what.to_owned()
 }
 
-/// How long it took, by its own word.
+/// How long it took, as the line says.
 fn duration(data: Json<'_>) -> String {
     let ms = data.get(&["ms"]).and_then(|ms| ms.as_str().parse::<f64>().ok());
     in_words(ms.unwrap_or_default() / 1000.0)
