@@ -8,7 +8,6 @@ use url::Url;
 
 use super::compat_flags::Meaning;
 use super::compat_words::Item;
-use super::md5;
 use super::target::is_url;
 use mcp_span::ServerOptions;
 use mcp_span::limits::CALLBACK_PORTS;
@@ -86,7 +85,7 @@ impl Remote {
         parts.extend(object(&self.headers));
         parts.extend(self.client_metadata_url.clone());
         parts.extend(self.token_endpoint.clone());
-        md5::hex(parts.join("|").as_bytes())
+        format!("{:x}", md5::compute(parts.join("|")))
     }
 
     /// The ports that it tries one after the other; one alone where the address is registered.

@@ -36,6 +36,8 @@ pub(super) enum CommandError {
     Usage(Usage),
     /// The server refused, or could not be reached. The line is what else a person should know.
     Server(Box<Failure>, Option<&'static str>),
+    /// A login or a logout failed.
+    Login(Box<Error>),
     /// Nobody expected it.
     Unexpected(std::io::Error),
 }
@@ -61,6 +63,12 @@ impl From<Usage> for CommandError {
 impl From<Failure> for CommandError {
     fn from(failure: Failure) -> Self {
         Self::Server(Box::new(failure), None)
+    }
+}
+
+impl From<Error> for CommandError {
+    fn from(error: Error) -> Self {
+        Self::Login(Box::new(error))
     }
 }
 
@@ -107,7 +115,7 @@ impl CommandError {
     fn code(&self) -> u8 {
         match self {
             Self::Arguments(_) | Self::Usage(_) => 2,
-            Self::Unexpected(_) => 1,
+            Self::Unexpected(_) | Self::Login(_) => 1,
             Self::Server(failure, _) => match failure.kind() {
                 None => 1,
                 Some(Kind::Login | Kind::Credentials) => 4,
@@ -130,6 +138,12 @@ impl CommandError {
                     "data": failure.data,
                 }});
             }
+            Self::Login(error) => {
+                let Error { kind, message, reason, hint, .. } = &**error;
+                return json!({"error": {
+                    "kind": kind, "message": message, "reason": reason, "hint": hint,
+                }});
+            }
             Self::Usage(Usage(_, hint)) => ("usage", hint.as_deref()),
             _ => ("unexpected", None),
         };
@@ -147,6 +161,10 @@ impl CommandError {
                 let step = failure.next_step.clone().or_else(known);
                 (sentence(failure), step.into_iter().chain(note.map(str::to_owned)).collect())
             }
+            Self::Login(error) => (
+                with_reason(&error.message, error.reason.as_deref()),
+                error.hint.clone().into_iter().collect(),
+            ),
             Self::Unexpected(error) => (format!("unexpected failure: {error}"), Vec::new()),
             Self::Arguments(error) => (error.to_string(), Vec::new()),
         }

@@ -10,18 +10,16 @@ use mcp_span::auth::oauth::{Parties, Paste, Prompt};
 use mcp_span::untrusted::Untrusted;
 
 /// Says where to log in, and what to do then.
-pub(super) fn show(prompt: &Prompt, parties: &Parties) {
+pub(crate) fn show(prompt: &Prompt, parties: &Parties) {
     eprintln!("mcp-span: {parties}: open {}", Untrusted(&prompt.to_string()));
     if matches!(prompt, Prompt::Browser(_)) {
-        eprintln!(
-            "Then the browser goes to an address of this machine, and may not find it there."
-        );
+        eprintln!("The browser ends up at an address of this machine, which it may not reach.");
         eprintln!("Paste that address here, and press Enter:");
     }
 }
 
 /// Lines of stdin.
-pub(super) fn from_terminal() -> Paste {
+pub(crate) fn from_terminal() -> Paste {
     Paste {
         lines: Arc::new(|| {
             let (sender, lines) = mpsc::channel(1);

@@ -3,78 +3,60 @@
 use std::process::Stdio;
 use std::sync::Arc;
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use url::Url;
 
 use mcp_span::auth::oauth::Open;
 use mcp_span::environment::Environment;
 
+/// How the system opens addresses.
+const SYSTEM: &str = if cfg!(target_os = "macos") {
+    "open"
+} else if cfg!(windows) {
+    "rundll32 url.dll,FileProtocolHandler"
+} else {
+    "xdg-open"
+};
+
 /// Opens addresses with `$BROWSER`, or as the system does it.
-pub(super) fn opener(environment: Environment, browser: Option<String>) -> Open {
+pub(crate) fn opener(environment: Environment, browser: Option<String>) -> Open {
     let browser = browser.filter(|text| !text.trim().is_empty());
-    Arc::new(move |address| open(address, browser.as_deref(), &environment))
+    let browser = browser.unwrap_or_else(|| SYSTEM.to_owned());
+    Arc::new(move |address| open(address, &browser, &environment))
 }
 
 /// On a thread of its own: some openers stay for as long as the browser does.
-fn open(address: &Url, browser: Option<&str>, environment: &Environment) {
+fn open(address: &Url, browser: &str, environment: &Environment) {
     let Some((program, arguments)) = command(address, browser) else { return };
     let mut opening = environment.command(program);
-    // Where there can be no thread, the person has to do it.
-    let _ = std::thread::Builder::new().name("browser".to_owned()).spawn(move || {
-        let started = opening
-            .args(arguments)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn();
-        // Somebody must see it end, or it stays as a zombie.
-        let _ = started.map(|mut child| child.wait());
-    });
+    opening.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    // Where there can be no thread, the person has to do it. Somebody must see the opener end, or it
+    // stays as a zombie.
+    let _ = std::thread::Builder::new()
+        .name("browser".to_owned())
+        .spawn(move || opening.spawn().map(|mut child| child.wait()));
 }
 
-fn command(address: &Url, browser: Option<&str>) -> Option<(String, Vec<String>)> {
+fn command(address: &Url, browser: &str) -> Option<(String, Vec<String>)> {
     let address = argument(address);
-    if let Some(browser) = browser {
-        let mut words = shlex::split(browser)?.into_iter();
-        let program = words.next()?;
-        let mut arguments: Vec<String> = words.map(|word| word.replace("%s", &address)).collect();
-        if !browser.contains("%s") {
-            arguments.push(address);
-        }
-        return Some((program, arguments));
+    let mut words = shlex::split(browser)?.into_iter();
+    let program = words.next()?;
+    let mut arguments: Vec<String> = words.map(|word| word.replace("%s", &address)).collect();
+    if !browser.contains("%s") {
+        arguments.push(address);
     }
-    if cfg!(target_os = "macos") {
-        return Some(("open".to_owned(), vec![address]));
-    }
-    if cfg!(windows) {
-        let handler = "url.dll,FileProtocolHandler".to_owned();
-        return Some(("rundll32".to_owned(), vec![handler, address]));
-    }
-    Some(("xdg-open".to_owned(), vec![address]))
+    Some((program, arguments))
 }
 
 /// An address as programs get it that open pages: some are scripts, or a `$BROWSER` with a shell in
 /// it, so nothing in it may mean anything to a shell. Ampersands and percent signs are part of many
 /// an address; the others are as good when they are coded.
 fn argument(page: &Url) -> String {
-    const PLAIN: &AsciiSet = &NON_ALPHANUMERIC
-        .remove(b'-')
-        .remove(b'.')
-        .remove(b'_')
-        .remove(b'~')
-        .remove(b':')
-        .remove(b'/')
-        .remove(b'?')
-        .remove(b'#')
-        .remove(b'[')
-        .remove(b']')
-        .remove(b'@')
-        .remove(b'&')
-        .remove(b'%')
-        .remove(b'+')
-        .remove(b',')
-        .remove(b'=');
-    utf8_percent_encode(page.as_str(), PLAIN).to_string()
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~:/?#[]@&%+,=".contains(&byte);
+    let coded = |byte| match is_plain(byte) {
+        true => char::from(byte).to_string(),
+        false => format!("%{byte:02X}"),
+    };
+    page.as_str().bytes().map(coded).collect()
 }
 
 #[cfg(test)]
@@ -124,7 +106,7 @@ mod tests {
         for browser in shells {
             for page in hostile {
                 let page = Url::parse(page).unwrap();
-                let (program, arguments) = command(&page, Some(browser)).unwrap();
+                let (program, arguments) = command(&page, browser).unwrap();
                 let ran = Command::new(program).args(arguments).current_dir(folder.path()).output();
                 let said = String::from_utf8(ran.unwrap().stdout).unwrap();
                 assert_eq!(said.trim_end(), argument(&page), "{browser}");
@@ -141,13 +123,13 @@ mod tests {
     fn a_browser_is_a_program_with_arguments_and_no_shell() {
         // CVE-2025-6514; peers c 1
         let page = Url::parse("https://as/a?x=$(id)&y=`id`;z='\"").unwrap();
-        let (program, arguments) = command(&page, Some("my 'odd browser' --new")).unwrap();
+        let (program, arguments) = command(&page, "my 'odd browser' --new").unwrap();
         assert_eq!(program, "my");
         let page = argument(&page);
         assert_eq!(arguments, ["odd browser", "--new", &*page]);
         let page = Url::parse(&page).unwrap();
-        let (_, arguments) = command(&page, Some("b --url=%s -x")).unwrap();
+        let (_, arguments) = command(&page, "b --url=%s -x").unwrap();
         assert_eq!(arguments, [format!("--url={page}"), "-x".to_owned()]);
-        assert!(command(&page, Some("'open")).is_none());
+        assert!(command(&page, "'open").is_none());
     }
 }

@@ -1,15 +1,18 @@
-//! `mcp-span login --import`: finds what mcp-remote has kept for a server, and takes it over.
+//! `mcp-span login --import`: imports the login that mcp-remote has stored for a server.
 
+use std::cmp::Reverse;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::SystemTime;
 
 use serde_json::Value;
+use url::Url;
 
-use super::compat_remote::{self, Remote};
-use super::settings::Settings;
-use super::{Failure, account, args, report};
+use super::list;
+use crate::compat_remote::{self, Remote};
+use crate::settings::Settings;
+use crate::{Failure, args, folders, report};
 use mcp_span::auth::oauth::Foreign;
 use mcp_span::error::{Error, Kind};
 use mcp_span::options::Header;
@@ -18,40 +21,38 @@ use mcp_span::secret::shown;
 
 /// What was found, and where.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(crate) struct Found {
     tokens: PathBuf,
     client: Option<PathBuf>,
     foreign: Foreign,
 }
 
-/// What came of looking for it.
-pub(super) enum Finding {
-    Found(Found),
-    /// Nothing; `without` what keeps logins apart there would be something.
-    Nothing {
-        without: bool,
-    },
-}
-
 /// Looks in the folders of mcp-remote, the newest first, for what it keeps under exactly these
 /// arguments: what it keeps apart is for different accounts.
-pub(super) fn find(typed: &args::Connect) -> Result<Finding, Error> {
-    let exact = arguments(typed);
-    if let Some(found) = find_named(&names(typed, &exact))? {
-        return Ok(Finding::Found(found));
+pub(crate) fn find(typed: &args::Connect) -> Result<Found, Error> {
+    if let Some(found) = find_named(&names(typed, &arguments(typed)))? {
+        return Ok(found);
     }
-    let plain = names(typed, &Remote::default());
-    Ok(Finding::Nothing { without: find_named(&plain)?.is_some() })
+    let url = typed.options.url.as_deref().and_then(|url| Url::parse(url).ok());
+    let place = url.map_or_else(|| "this server".to_owned(), |url| shown(&url));
+    let message = format!("mcp-remote has no login for {place}");
+    Err(match find_named(&names(typed, &Remote::default()))? {
+        Some(_) => Error::new(Kind::Login, format!("{message} with these arguments")).hint(
+            "It has a login without headers, resource and parameters: leave them out to import \
+             that one",
+        ),
+        None => Error::new(Kind::Login, message).hint(
+            "Give the arguments as mcp-remote had them (URL, headers, resource), or log in without \
+             --import",
+        ),
+    })
 }
 
 fn find_named(names: &[String]) -> Result<Option<Found>, Error> {
-    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-    let home = || variable(if cfg!(windows) { "USERPROFILE" } else { "HOME" });
-    let folder = variable("MCP_REMOTE_CONFIG_DIR").map(PathBuf::from);
-    let Some(folder) = folder.or_else(|| Some(PathBuf::from(home()?).join(".mcp-auth"))) else {
-        return Ok(None);
-    };
-    for folder in versions(&folder) {
+    let chosen = std::env::var_os("MCP_REMOTE_CONFIG_DIR").filter(|folder| !folder.is_empty());
+    let usual = || Some(folders::home(|name| std::env::var_os(name))?.join(".mcp-auth"));
+    let folder = chosen.map(PathBuf::from).or_else(usual);
+    for folder in folder.iter().flat_map(|folder| versions(folder)) {
         for name in names {
             let file = folder.join(format!("{name}_tokens.json"));
             if let Some((tokens, written)) = read(&file)? {
@@ -66,75 +67,53 @@ fn find_named(names: &[String]) -> Result<Option<Found>, Error> {
     Ok(None)
 }
 
-/// Takes it over, and says what was taken from where.
-pub(super) async fn take_over(
+/// Stores it as a login of ours, and says what came from where.
+pub(crate) async fn store(
     settings: Settings,
-    found: Result<Finding, Error>,
+    found: Result<Found, Error>,
+    is_json: bool,
 ) -> Result<ExitCode, Failure> {
-    let oauth = account::oauth(&settings)?;
-    let place = shown(&settings.http.url);
-    let found = match found {
-        Ok(Finding::Found(found)) => found,
-        Ok(Finding::Nothing { without }) => {
-            let message = format!("mcp-remote has kept nothing for {place}");
-            let (message, hint) = match without {
-                true => (
-                    format!("{message} with these arguments"),
-                    "It has kept a login without headers, resource and parameters: leave them out to \
-                     take that one over",
-                ),
-                false => (
-                    message,
-                    "Give the arguments as mcp-remote had them (URL, headers, resource), or log in \
-                     without --import",
-                ),
-            };
-            return Ok(report::failed(&Error::new(Kind::Login, message).hint(hint)));
-        }
-        Err(error) => return Ok(report::failed(&error)),
-    };
-    let taken = match oauth.take_over(&found.foreign).await {
-        Ok(taken) => taken,
-        Err(error) => {
-            let message = format!("{} cannot be used", found.tokens.display());
-            let hint = error.hint.clone();
-            let failed = Error::new(Kind::Login, message).because(error);
-            return Ok(report::failed(&hint.into_iter().fold(failed, Error::hint)));
-        }
-    };
-    let mut text =
-        format!("logged in to {place}\n  the tokens are from {}\n", found.tokens.display());
-    if let Some(client) = &found.client {
-        text += &format!("  the client is from {}\n", client.display());
+    let oauth = super::oauth(&settings)?;
+    let Found { tokens, client, foreign } = found?;
+    let stored = oauth.take_over(&foreign).await.map_err(|error| {
+        let message = format!("{} cannot be used", tokens.display());
+        let hint = error.hint.clone();
+        Error { hint, ..Error::new(Kind::Login, message).because(error) }
+    })?;
+    if is_json {
+        return list::print_json(&[stored.account], &[]);
     }
-    if let Some(place) = &taken.account.place {
-        text += &format!("  they are kept in {place} now\n");
-    }
-    if let Some(why) = taken.no_renewal {
-        text += &format!("  they cannot be renewed: {why}\n");
+    let mut text = format!("logged in to {}\n", shown(&settings.http.url));
+    for (what, detail) in [
+        ("the tokens are from", Some(tokens.display().to_string())),
+        ("the client is from", client.map(|client| client.display().to_string())),
+        ("they are kept in", stored.account.place),
+        ("they cannot be renewed:", stored.no_renewal.map(str::to_owned)),
+    ] {
+        if let Some(detail) = detail {
+            text += &format!("  {what} {detail}\n");
+        }
     }
     report::print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// The folders of all versions: those with a number of the format, then those of older programs.
+/// The folders of all versions, the newest first.
 fn versions(folder: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
-    let mut found: Vec<((bool, Vec<u64>), PathBuf)> = entries
-        .filter_map(|entry| {
-            let path = entry.ok()?.path();
-            let version = path.file_name()?.to_str()?.strip_prefix("mcp-remote-")?.to_owned();
-            Some((age(&version), path))
-        })
-        .collect();
-    found.sort_unstable_by(|(age, _), (other, _)| other.cmp(age));
-    found.into_iter().map(|(_, path)| path).collect()
+    let entries = std::fs::read_dir(folder).into_iter().flatten();
+    let mut folders: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    folders.retain(|folder| version(folder).is_some());
+    folders.sort_by_cached_key(|folder| Reverse(version(folder)));
+    folders
 }
 
-/// What sorts versions: `v1` is newer than `0.1.38`, and that than `0.1.9`.
-fn age(version: &str) -> (bool, Vec<u64>) {
+/// What sorts versions: `v1`, of the format, is newer than `0.1.38` of older programs, and that than
+/// `0.1.9`.
+fn version(folder: &Path) -> Option<(bool, Vec<u64>)> {
+    let version = folder.file_name()?.to_str()?.strip_prefix("mcp-remote-")?;
     let numbers = version.trim_start_matches('v').split(['.', '-']);
-    (version.starts_with('v'), numbers.map(|number| number.parse().unwrap_or(0)).collect())
+    let numbers = numbers.map(|number| number.parse().unwrap_or(0)).collect();
+    Some((version.starts_with('v'), numbers))
 }
 
 /// What mcp-remote keeps logins apart by, as far as it was given here.
@@ -161,16 +140,10 @@ fn arguments(typed: &args::Connect) -> Remote {
 /// typed as well.
 fn names(typed: &args::Connect, remote: &Remote) -> Vec<String> {
     let Some(url) = typed.options.url.as_deref() else { return Vec::new() };
-    let normal = url::Url::parse(url).map_or_else(|_| url.to_owned(), |url| url.to_string());
+    let normal = Url::parse(url).map_or_else(|_| url.to_owned(), |url| url.to_string());
     let short = url.trim_end_matches('/').to_owned();
-    let mut names = Vec::new();
-    for url in [url.to_owned(), normal, format!("{short}/"), short] {
-        let name = Remote { url, ..remote.clone() }.name();
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    names
+    let urls = [url.to_owned(), normal, format!("{short}/"), short].into_iter();
+    urls.map(|url| Remote { url, ..remote.clone() }.name()).collect()
 }
 
 /// What is in the file, and when it was written; `None` if there is none.

@@ -7,23 +7,23 @@ use std::time::SystemTime;
 use serde_json::{Value, json};
 use url::Url;
 
-use super::args::Connect;
-use super::commands::{Logout, Status};
-use super::report::{Usage, plain};
-use super::{Failure, environment, logging, report};
+use crate::args::Connect;
+use crate::commands::{Logout, Status};
+use crate::report::Usage;
+use crate::{Failure, environment, logging, report};
 use mcp_span::auth::oauth::{Account, Listing, Pending, TokenStore, Unreadable, listing};
 use mcp_span::options::Origin;
 use mcp_span::secret::{Scrubber, shown};
 use mcp_span::untrusted::Untrusted;
 
 /// Whether no server was named.
-pub(super) fn is_about_all(typed: &Status) -> bool {
+pub(crate) fn is_about_all(typed: &Status) -> bool {
     let options = &typed.connect.0.options;
     !options.names_server() && options.mcp_hub_mode != Some(true)
 }
 
 /// Shows all logins, or those of the profile that was typed.
-pub(super) fn list(typed: &Status) -> Result<ExitCode, Failure> {
+pub(crate) fn list(typed: &Status) -> Result<ExitCode, Failure> {
     let connect = &typed.connect.0;
     let options = &connect.options;
     check(connect)?;
@@ -40,15 +40,28 @@ pub(super) fn list(typed: &Status) -> Result<ExitCode, Failure> {
     if typed.json {
         return print_json(&all.accounts, &all.pending);
     }
-    let is_empty = all.accounts.is_empty();
-    let mut text = match is_empty {
-        true => format!("nobody is logged in (tokens are kept in {})\n", folder.display()),
-        false => String::new(),
-    };
+    let nobody = format!("no logins (tokens are kept in {})", folder.display());
     let state = options.state_dir.as_deref().filter(|_| is_typed(connect, "state-dir"));
-    text += &blocks(&all.accounts, &all.pending, Some(&logout_end(state)), SystemTime::now());
-    report::print(&text)?;
-    Ok(if is_empty { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    print(&all.accounts, &all.pending, &nobody, Some(&logout_end(state)), "")
+}
+
+/// For a person; `nobody` where there is no login, and exit code 1 then. `logout`: how to log out of
+/// each is said, with this at its end.
+pub(super) fn print(
+    accounts: &[Account],
+    pending: &[Pending],
+    nobody: &str,
+    logout: Option<&str>,
+    more: &str,
+) -> Result<ExitCode, Failure> {
+    let blocks = blocks(accounts, pending, logout, SystemTime::now());
+    let nobody = if accounts.is_empty() { format!("{nobody}\n") } else { String::new() };
+    report::print(&format!("{nobody}{blocks}{more}"))?;
+    Ok(exit_code(accounts))
+}
+
+fn exit_code(accounts: &[Account]) -> ExitCode {
+    if accounts.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
 /// Refuses what can only be meant for one server.
@@ -101,29 +114,24 @@ fn logout_end(state: Option<&Path>) -> String {
 }
 
 /// Makes of the name of a listed login the server that it is for.
-pub(super) fn find_file(logout: &mut Logout) -> Result<(), Failure> {
+pub(crate) fn find_file(logout: &mut Logout) -> Result<(), Failure> {
     let Some(name) = logout.file.as_deref() else { return Ok(()) };
+    let wrong = |why: &str| Err(Usage::new(format!("--file: {why}")).into());
     let (all, _) = read(&logout.connect.0)?;
     let accounts = all.accounts.into_iter().map(|account| (account.name, account.server));
     let pending = all.pending.into_iter().map(|pending| (pending.name, pending.server));
     let mut named = accounts.chain(pending).filter(|(known, _)| known.as_deref() == Some(name));
     let Some((_, server)) = named.next() else {
-        return Err(Usage::new(
-            "--file: there is no login of this name: 'mcp-span status' lists all",
-        )
-        .into());
+        return wrong("there is no login of this name: 'mcp-span status' lists all");
     };
     let Some(server) = server.filter(|server| Url::parse(server).is_ok()) else {
-        return Err(Usage::new(
-            "--file: this login does not say which server it is for: name the URL",
-        )
-        .into());
+        return wrong("this login does not say which server it is for: name the URL");
     };
     let connect = &mut logout.connect.0;
     let options = &mut connect.options;
     let typed = options.url.as_deref().and_then(|url| Url::parse(url).ok());
     if typed.is_some_and(|typed| shown(&typed) != server) {
-        return Err(Usage::new("--file: this login is for another server than the URL").into());
+        return wrong("this login is for another server than the URL");
     }
     // What is kept is what was allowed when it was stored.
     options.allow_http = Some(true);
@@ -132,30 +140,36 @@ pub(super) fn find_file(logout: &mut Logout) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Each login as lines of its own. `logout`: how to log out of each is said, with this at its end.
-pub(super) fn blocks(
+/// Each login as lines of its own.
+fn blocks(
     accounts: &[Account],
     pending: &[Pending],
     logout: Option<&str>,
     now: SystemTime,
 ) -> String {
-    let end = |name: &Option<String>| {
-        let command = |(end, name): (&str, &String)| format!("mcp-span logout --file {name}{end}");
-        logout.zip(name.as_ref()).map(|both| ("log out", command(both)))
+    let log_out = |name: &Option<String>| {
+        Some(format!("mcp-span logout --file {}{}", name.as_ref()?, logout?))
     };
     let accounts = accounts.iter().map(|account| {
-        let mut all = whose(&account.server, &account.profile, &account.apart_by);
+        let or_none = |text: &Option<String>| text.clone().or_else(|| Some("-".to_owned()));
         let resource = account.resource.as_ref().filter(|_| account.resource != account.server);
-        all.extend(resource.map(|resource| ("resource", plain(resource))));
-        all.extend(lines(account, now));
-        all.extend(end(&account.name));
-        text(all)
+        let whose = whose(&account.server, &account.profile, &account.apart_by);
+        text(whose.into_iter().chain([
+            ("resource", resource.cloned()),
+            ("issuer", or_none(&account.issuer)),
+            ("client", or_none(&account.client)),
+            ("scopes", or_none(&account.scope)),
+            ("expires", Some(expiry(account, now))),
+            ("kept in", or_none(&account.place)),
+            ("log out", log_out(&account.name)),
+        ]))
     });
     let pending = pending.iter().map(|pending| {
-        let mut all = whose(&pending.server, &pending.profile, &pending.apart_by);
-        all.push(("pending", format!("a login waits for you: open {}", pending.open)));
-        all.extend(end(&pending.name));
-        text(all)
+        let whose = whose(&pending.server, &pending.profile, &pending.apart_by);
+        text(whose.into_iter().chain([
+            ("pending", Some(format!("a login is waiting for you: open {}", pending.open))),
+            ("log out", log_out(&pending.name)),
+        ]))
     });
     accounts.chain(pending).collect::<Vec<_>>().join("\n")
 }
@@ -165,25 +179,34 @@ fn whose(
     server: &Option<String>,
     profile: &Option<String>,
     apart_by: &[String],
-) -> Vec<(&'static str, String)> {
+) -> [(&'static str, Option<String>); 3] {
     let apart = Some(apart_by.join(", ")).filter(|text| !text.is_empty());
-    let server = server.as_deref().map_or_else(|| "-".to_owned(), plain);
-    let rest = [("profile", profile.as_deref()), ("apart by", apart.as_deref())];
-    let rest = rest.into_iter().filter_map(|(name, text)| Some((name, plain(text?))));
-    [("server", server)].into_iter().chain(rest).collect()
+    let server = server.clone().or_else(|| Some("-".to_owned()));
+    [("server", server), ("profile", profile.clone()), ("apart by", apart)]
 }
 
-fn text(lines: Vec<(&'static str, String)>) -> String {
-    let lines = lines.into_iter();
-    lines.map(|(name, value)| format!("{name:<10} {}\n", Untrusted(&value))).collect()
+fn expiry(account: &Account, now: SystemTime) -> String {
+    let renewal = if account.can_be_renewed { "renewed automatically" } else { "not renewable" };
+    match account.expires.map(|at| at.duration_since(now)) {
+        None => format!("unknown ({renewal})"),
+        Some(Ok(left)) => format!("in {} minutes ({renewal})", left.as_secs() / 60),
+        Some(Err(_)) => format!("expired ({renewal})"),
+    }
+}
+
+fn text<'a>(lines: impl Iterator<Item = (&'a str, Option<String>)>) -> String {
+    let line =
+        |(name, value): (_, Option<String>)| Some(format!("{name:<10} {}\n", Untrusted(&value?)));
+    lines.filter_map(line).collect()
 }
 
 /// For programs; the same for one server and for all.
-pub(super) fn print_json(accounts: &[Account], pending: &[Pending]) -> Result<ExitCode, Failure> {
+pub(crate) fn print_json(accounts: &[Account], pending: &[Pending]) -> Result<ExitCode, Failure> {
     let all: Vec<Value> = accounts.iter().map(json).collect();
     let pending: Vec<Value> = pending.iter().map(pending_json).collect();
-    report::print(&format!("{}\n", json!({ "logins": all, "pending": pending })))?;
-    Ok(if accounts.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    let all = json!({ "logins": all, "pending": pending }).to_string();
+    report::print(&(Untrusted(&all).json() + "\n"))?;
+    Ok(exit_code(accounts))
 }
 
 fn pending_json(pending: &Pending) -> Value {
@@ -214,23 +237,6 @@ fn json(account: &Account) -> Value {
     })
 }
 
-fn lines(account: &Account, now: SystemTime) -> Vec<(&'static str, String)> {
-    let or_none = |text: &Option<String>| text.as_deref().map_or_else(|| "-".to_owned(), plain);
-    let renewal = if account.can_be_renewed { "is renewed by itself" } else { "is not renewed" };
-    let expiry = match account.expires.map(|at| at.duration_since(now)) {
-        None => format!("not said, {renewal}"),
-        Some(Ok(left)) => format!("in {} minutes, {renewal}", left.as_secs() / 60),
-        Some(Err(_)) => format!("over, {renewal}"),
-    };
-    vec![
-        ("issuer", or_none(&account.issuer)),
-        ("client", or_none(&account.client)),
-        ("scopes", or_none(&account.scope)),
-        ("expires", expiry),
-        ("kept in", or_none(&account.place)),
-    ]
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -253,27 +259,24 @@ mod tests {
             name: Some("t".into()),
             place: Some("/s/t.json".into()),
         };
-        let text: String = lines(&account, now).iter().map(|(n, v)| format!("{n}={v};")).collect();
-        assert_eq!(
-            text,
-            "issuer=https://as;client=-;scopes=a b;expires=in 10 minutes, is renewed by itself;kept in=/s/t.json;"
-        );
-        assert_eq!(
-            whose(&account.server, &account.profile, &account.apart_by),
-            [
-                ("server", "https://h/mcp".to_owned()),
-                ("profile", "work".to_owned()),
-                ("apart by", "scope 'a b'".to_owned()),
-            ],
-        );
         let block = blocks(std::slice::from_ref(&account), &[], Some(" --state-dir /s"), now);
-        assert!(block.ends_with("log out    mcp-span logout --file t --state-dir /s\n"), "{block}");
-        assert!(!block.contains("resource"), "one that is another is shown: {block}");
+        let lines = [
+            "server     https://h/mcp",
+            "profile    work",
+            "apart by   scope 'a b'",
+            "issuer     https://as",
+            "client     -",
+            "scopes     a b",
+            "expires    in 10 minutes (renewed automatically)",
+            "kept in    /s/t.json",
+            "log out    mcp-span logout --file t --state-dir /s\n",
+        ];
+        assert_eq!(block, lines.join("\n"), "a resource that is another is shown");
         let old = Account {
             expires: Some(now - Duration::from_secs(1)),
             can_be_renewed: false,
             ..account
         };
-        assert!(lines(&old, now)[3].1.starts_with("over, is not renewed"));
+        assert_eq!(expiry(&old, now), "expired (not renewable)");
     }
 }

@@ -5,18 +5,18 @@ use std::fs::{File, TryLockError};
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use super::report::Usage;
+use crate::report::Usage;
 use mcp_span::private_file;
 
 /// How every line begins; a file that does not is somebody else's.
-pub(super) const LINE_START: &str = "{\"timestamp\":\"";
+pub(crate) const LINE_START: &str = "{\"timestamp\":\"";
 
 /// How much is gathered before it is written.
 const GATHERED: usize = 64 * 1024;
 
 /// Written to by one process at a time.
 #[derive(Debug)]
-pub(super) struct TraceFile {
+pub(crate) struct TraceFile {
     path: PathBuf,
     file: BufWriter<File>,
     size: usize,
@@ -25,7 +25,7 @@ pub(super) struct TraceFile {
 }
 
 /// Where the older half of the trace at `path` is.
-pub(super) fn older(path: &Path) -> PathBuf {
+pub(crate) fn older(path: &Path) -> PathBuf {
     let mut name: OsString = path.into();
     name.push(".1");
     name.into()
@@ -33,47 +33,36 @@ pub(super) fn older(path: &Path) -> PathBuf {
 
 impl TraceFile {
     /// Opens the file, to go on with what is in it; `None` if another process writes to it.
-    ///
-    /// Neither links nor other people's files are taken, nor a file that is no trace: what was named
-    /// by mistake must not be written to, nor moved away.
-    pub(super) fn open(path: &Path, limit: usize) -> Result<Option<Self>, Usage> {
-        let wrong = |why: &dyn std::fmt::Display| {
-            Usage::new(format!("the trace file {} cannot be written: {why}", path.display()))
-        };
-        let open_trace = |path: &Path| {
-            let shown = path.display();
-            if std::fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_file()) {
-                return Err(wrong(&format!("{shown} is not a regular file")));
-            }
-            let mut file = private_file::append(path).map_err(|error| wrong(&error))?;
-            if !is_trace(&mut file).map_err(|error| wrong(&error))? {
-                return Err(wrong(&format!("{shown} is there already and is not a trace")));
-            }
-            Ok(file)
-        };
+    pub(crate) fn open(path: &Path, limit: usize) -> Result<Option<Self>, Usage> {
+        Self::continue_at(path, limit).map_err(|error| {
+            Usage::new(format!("the trace file {} cannot be written: {error}", path.display()))
+        })
+    }
+
+    fn continue_at(path: &Path, limit: usize) -> io::Result<Option<Self>> {
         let older = older(path);
         if std::fs::symlink_metadata(&older).is_ok() {
             open_trace(&older)?;
         }
         let file = open_trace(path)?;
-        private_file::tighten(&file, path).map_err(|error| wrong(&error))?;
+        private_file::tighten(&file, path)?;
         // Where there are no locks, there is no knowing.
         if let Err(TryLockError::WouldBlock) = lock(&file) {
             return Ok(None);
         }
         let file = BufWriter::with_capacity(GATHERED, file);
         let mut trace = Self { path: path.to_owned(), file, size: 0, half: limit / 2 };
-        trace.end_last_line().map_err(|error| wrong(&error))?;
+        trace.end_last_line()?;
         Ok(Some(trace))
     }
 
     /// The longest line that it takes.
-    pub(super) fn longest_line(&self) -> usize {
+    pub(crate) fn longest_line(&self) -> usize {
         self.half - 1
     }
 
     /// Adds one line.
-    pub(super) fn write_line(&mut self, line: &str) -> io::Result<()> {
+    pub(crate) fn write_line(&mut self, line: &str) -> io::Result<()> {
         if self.size + line.len() + 1 > self.half {
             self.begin_anew()?;
         }
@@ -83,7 +72,7 @@ impl TraceFile {
     }
 
     /// What was gathered goes to disk.
-    pub(super) fn flush(&mut self) -> io::Result<()> {
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
         self.file.flush()
     }
 
@@ -115,11 +104,22 @@ impl TraceFile {
     }
 }
 
-/// An empty file may become one.
-fn is_trace(file: &mut File) -> io::Result<bool> {
+/// Opens a trace, or a file that may become one.
+///
+/// Neither links nor other people's files are taken, nor a file that is no trace: what was named by
+/// mistake must not be written to, nor moved away.
+fn open_trace(path: &Path) -> io::Result<File> {
+    let refused = |why| Err(io::Error::other(format!("{} {why}", path.display())));
+    if std::fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_file()) {
+        return refused("is not a regular file");
+    }
+    let file = private_file::append(path)?;
     let mut start = Vec::new();
-    BufReader::new(file).take(LINE_START.len() as u64).read_until(b'\n', &mut start)?;
-    Ok(start.is_empty() || start == LINE_START.as_bytes())
+    BufReader::new(&file).take(LINE_START.len() as u64).read_until(b'\n', &mut start)?;
+    match start.is_empty() || start == LINE_START.as_bytes() {
+        true => Ok(file),
+        false => refused("is there already and is not a trace"),
+    }
 }
 
 /// Clients start the same command twice and more.

@@ -8,9 +8,10 @@ use std::sync::Arc;
 
 use clap::{CommandFactory, Parser};
 
-use super::args::{Connect, Logging};
-use super::logging;
-use super::{Failure, browser, on_runtime};
+use super::browser;
+use crate::args::{Connect, Logging};
+use crate::logging;
+use crate::{Failure, on_runtime};
 use mcp_span::ServerOptions;
 use mcp_span::auth::oauth::{self, LoginCommand};
 use mcp_span::environment::Environment;
@@ -32,7 +33,7 @@ struct Arguments {
 
 /// The command by which a bridge starts such a process; it logs where the bridge does, if that is a
 /// file.
-pub(super) fn command(options: &ServerOptions, environment: Environment) -> LoginCommand {
+pub(crate) fn command(options: &ServerOptions, environment: Environment) -> LoginCommand {
     let mut arguments = vec![OsString::from(NAME)];
     if let Some(file) = &options.log_file {
         arguments.extend(["--log-file".into(), file.into()]);
@@ -57,7 +58,7 @@ fn program() -> std::io::Result<OsString> {
 }
 
 /// Does what was typed if it is this.
-pub(super) fn run(typed: &[OsString]) -> Option<Result<ExitCode, Failure>> {
+pub(crate) fn run(typed: &[OsString]) -> Option<Result<ExitCode, Failure>> {
     typed.get(1).filter(|word| *word == NAME)?;
     Some(log_in(&typed[1..]))
 }

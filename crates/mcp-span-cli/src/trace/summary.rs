@@ -1,6 +1,7 @@
 //! What the events of a trace come to: counts, the slowest, what was never answered. Pure.
 
-use super::trace_words::duration;
+use super::words::in_words;
+use crate::output::count;
 
 /// How many of the slowest are named.
 const SLOWEST: usize = 3;
@@ -8,20 +9,18 @@ const SLOWEST: usize = 3;
 /// Counts of what was shown.
 #[derive(Debug, Default)]
 pub(super) struct Summary {
-    /// Of the client's.
-    pub(super) requests: usize,
     answered: usize,
     errors: usize,
     cancelled: usize,
     open: Vec<String>,
-    slowest: Vec<(i64, String)>,
+    slowest: Vec<(f64, String)>,
     /// In the order in which each came first.
     recoveries: Vec<(String, usize)>,
 }
 
 impl Summary {
-    /// A request has ended after `took` microseconds.
-    pub(super) fn answered(&mut self, is_error: bool, took: i64, label: String) {
+    /// A request has ended after `took` seconds.
+    pub(super) fn answered(&mut self, is_error: bool, took: f64, label: String) {
         match is_error {
             true => self.errors += 1,
             false => self.answered += 1,
@@ -45,39 +44,41 @@ impl Summary {
         }
     }
 
-    /// All of it, for the end.
-    pub(super) fn text(&self, unreadable: usize) -> String {
-        let mut text = String::from("\n");
-        if !self.open.is_empty() {
-            text += &format!("Never answered:\n  {}\n\n", self.open.join("\n  "));
-        }
-        let s = if self.requests == 1 { "" } else { "s" };
-        text += &format!("{} request{s}: {} answered", self.requests, self.answered);
+    /// All of it, for the end: lines, each with its heading.
+    pub(super) fn lines(self, unreadable: usize) -> Vec<(&'static str, String)> {
+        let mut lines = vec![("", String::new())];
+        let requests = self.answered + self.errors + self.open.len();
         let unanswered = self.open.len() - self.cancelled;
-        for (count, what) in [
+        if !self.open.is_empty() {
+            lines.push(("Never answered:", String::new()));
+            lines.extend(self.open.into_iter().map(|request| ("  ", request)));
+            lines.push(("", String::new()));
+        }
+        let requests = count(requests, "request", "requests");
+        let mut counts = format!("{requests}: {} answered", self.answered);
+        for (number, what) in [
             (self.errors, "with an error"),
             (self.cancelled, "cancelled"),
             (unanswered, "never answered"),
         ] {
-            if count > 0 {
-                text += &format!(", {count} {what}");
+            if number > 0 {
+                counts += &format!(", {number} {what}");
             }
         }
-        text.push('\n');
-        let list = |label: &str, parts: Vec<String>| match parts.is_empty() {
-            true => String::new(),
-            false => format!("{label}: {}\n", parts.join(", ")),
-        };
-        let slowest = self.slowest.iter().map(|(took, of)| format!("{of} {}", duration(*took)));
-        text += &list("Slowest", slowest.collect());
+        lines.push(("", counts));
+        let slowest = self.slowest.iter().map(|(took, of)| format!("{of} {}", in_words(*took)));
         let recoveries = self.recoveries.iter().map(|(name, count)| format!("{name} {count}"));
-        text += &list("Recoveries", recoveries.collect());
-        match unreadable {
-            0 => {}
-            1 => text += "1 line could not be read\n",
-            many => text += &format!("{many} lines could not be read\n"),
+        for (head, parts) in
+            [("Slowest: ", slowest.collect::<Vec<_>>()), ("Recoveries: ", recoveries.collect())]
+        {
+            if !parts.is_empty() {
+                lines.push((head, parts.join(", ")));
+            }
         }
-        text
+        if unreadable > 0 {
+            lines.push(("", count(unreadable, "line", "lines") + " could not be read"));
+        }
+        lines
     }
 }
 
@@ -87,15 +88,17 @@ mod tests {
 
     #[test]
     fn the_three_slowest_are_named_and_recoveries_are_counted() {
-        let mut summary = Summary { requests: 4, ..Summary::default() };
-        for (n, took) in [5, 9, 7, 1].into_iter().enumerate() {
-            summary.answered(false, took * 1000, format!("r{n}"));
+        let mut summary = Summary::default();
+        for (n, took) in [0.005, 0.009, 0.007, 0.001].into_iter().enumerate() {
+            summary.answered(false, took, format!("r{n}"));
         }
         for name in ["server away", "server back", "server away"] {
             summary.recovery(name);
         }
+        let lines = summary.lines(1);
+        let lines: String = lines.iter().map(|(head, text)| format!("{head}{text}\n")).collect();
         assert_eq!(
-            summary.text(1),
+            lines,
             "\n4 requests: 4 answered\nSlowest: r1 9.0 ms, r2 7.0 ms, r0 5.0 ms\n\
              Recoveries: server away 2, server back 1\n1 line could not be read\n"
         );
