@@ -3,8 +3,8 @@
 
 use std::ops::Range;
 
-use super::entry::{Entry, Listed, Shape};
-use super::{jsonc, toml};
+use super::server::{ServerEntry, Shape, StdioServer};
+use super::{json, toml};
 
 /// How a client's file is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,13 +17,13 @@ pub(super) enum Format {
 
 /// Why a file cannot be changed, and at which place; both count from 1.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Fault {
+pub(super) struct SyntaxError {
     pub(super) line: usize,
     pub(super) column: usize,
     pub(super) what: String,
 }
 
-impl Fault {
+impl SyntaxError {
     pub(super) fn at(text: &str, offset: usize, what: impl Into<String>) -> Self {
         let before = text.get(..offset).unwrap_or(text);
         let line = line_of(text, offset);
@@ -40,29 +40,39 @@ pub(super) fn line_of(text: &str, offset: usize) -> usize {
 
 impl Format {
     /// The servers of the file.
-    pub(super) fn list(self, text: &str) -> Result<Vec<Listed>, Fault> {
+    pub(super) fn list(self, text: &str) -> Result<Vec<ServerEntry>, SyntaxError> {
         let (_, body) = split_mark(text);
         match self {
-            Self::Json { key, .. } => jsonc::list(body, key),
+            Self::Json { key, .. } => json::list(body, key),
             Self::Toml => toml::list(body),
         }
     }
 
     /// The text with another server in it.
-    pub(super) fn insert(self, text: &str, name: &str, entry: &Entry) -> Result<String, Fault> {
+    pub(super) fn insert(
+        self,
+        text: &str,
+        name: &str,
+        entry: &StdioServer,
+    ) -> Result<String, SyntaxError> {
         let (mark, body) = split_mark(text);
         let body = match self {
-            Self::Json { key, shape } => jsonc::insert(body, key, name, &entry.tree(shape)),
+            Self::Json { key, shape } => json::insert(body, key, name, &entry.tree(shape)),
             Self::Toml => toml::insert(body, name, entry),
         }?;
         Ok(format!("{mark}{body}"))
     }
 
     /// The text with another entry for a server that it has.
-    pub(super) fn replace(self, text: &str, name: &str, entry: &Entry) -> Result<String, Fault> {
+    pub(super) fn replace(
+        self,
+        text: &str,
+        name: &str,
+        entry: &StdioServer,
+    ) -> Result<String, SyntaxError> {
         let (mark, body) = split_mark(text);
         let body = match self {
-            Self::Json { key, shape } => jsonc::replace(body, key, name, &entry.tree(shape)),
+            Self::Json { key, shape } => json::replace(body, key, name, &entry.tree(shape)),
             Self::Toml => toml::replace(body, name, entry),
         }?;
         Ok(format!("{mark}{body}"))
@@ -76,12 +86,13 @@ impl Format {
         text: &str,
         name: &str,
         earlier: &[String],
-    ) -> Result<String, Fault> {
+    ) -> Result<String, SyntaxError> {
         let listed = self.list(text)?;
         let found = listed.into_iter().find(|listed| listed.name == name);
         if let Some(entry) = found.and_then(|listed| listed.entry) {
             let came_of = |before: &&String| {
-                let is_new = |list: Vec<Listed>| !list.iter().any(|listed| listed.name == name);
+                let is_new =
+                    |list: Vec<ServerEntry>| !list.iter().any(|listed| listed.name == name);
                 self.list(before).is_ok_and(is_new)
                     && self.insert(before, name, &entry).is_ok_and(|after| after == text)
             };
@@ -91,7 +102,7 @@ impl Format {
         }
         let (mark, body) = split_mark(text);
         let body = match self {
-            Self::Json { key, .. } => jsonc::remove(body, key, name),
+            Self::Json { key, .. } => json::remove(body, key, name),
             Self::Toml => toml::remove(body, name),
         }?;
         Ok(format!("{mark}{body}"))

@@ -22,7 +22,7 @@ pub(super) struct ClientFile {
 
 impl ClientFile {
     pub(super) fn at(path: PathBuf, scope: Scope) -> Result<Self, Failure> {
-        let real = follow(&path).map_err(|error| cannot("be found", &path, &error))?;
+        let real = resolve_links(&path).map_err(|error| cannot("be found", &path, &error))?;
         Ok(Self { path, real, scope })
     }
 
@@ -236,7 +236,7 @@ fn keep_owner(file: &File, old: Option<&Metadata>) {
 fn keep_owner(_: &File, _: Option<&Metadata>) {}
 
 /// The end of a chain of links, which need not be there.
-fn follow(path: &Path) -> io::Result<PathBuf> {
+fn resolve_links(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..LINKS {
         let is_link = fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_symlink());

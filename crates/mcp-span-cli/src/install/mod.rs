@@ -1,6 +1,6 @@
 //! `mcp-span install` and `uninstall`: entries in the configuration files of clients.
 //!
-//! What the entry holds (`request`, `program`, `naming`), where it goes (`clients`), what becomes of
+//! What the entry holds (`command_line`, `executable`, `server_name`), where it goes (`clients`), what becomes of
 //! the text (`edit` and below, pure), and of the file (`files`).
 
 use std::path::PathBuf;
@@ -15,31 +15,31 @@ use super::{Failure, report};
 use mcp_span::limits::{EDIT_PAUSE, EDIT_TRIES};
 
 mod clients;
+mod command_line;
 mod edit;
-mod entry;
+mod executable;
 mod files;
-mod jsonc;
-mod layout;
-mod naming;
-mod program;
-mod request;
+mod json;
+mod json_layout;
+mod outcome;
+mod server;
+mod server_name;
 #[cfg(test)]
 mod tests;
-mod told;
 mod toml;
 mod uninstall;
 
 use clients::{Client, Scope, System};
-use edit::{Fault, Format};
-use entry::{Entry, Listed};
+use edit::{Format, SyntaxError};
 use files::ClientFile;
-use told::{Deed, Told};
+use outcome::{Action, Outcome};
+use server::{ServerEntry, StdioServer};
 pub(super) use uninstall::{Uninstall, run as uninstall};
 
 #[derive(Args)]
 pub(super) struct Install {
     #[command(flatten)]
-    place: Place,
+    place: ClientArgs,
 
     /// The name of the entry; else one that is made of the URL
     #[arg(long)]
@@ -59,7 +59,7 @@ pub(super) struct Install {
 
 /// Which file is meant, and how it is dealt with.
 #[derive(Args, Clone, Copy)]
-struct Place {
+struct ClientArgs {
     /// The client
     client: Client,
 
@@ -91,11 +91,11 @@ pub(super) fn run(
                         --oauth-client-secret-env NAME and --env NAME=VALUE";
         return Err(Usage::new(sentence).into());
     }
-    let program = request::program(&typed.connect.program)?;
-    let target = request::target(&typed.connect, &program)?;
+    let program = command_line::program(&typed.connect.program)?;
+    let target = command_line::target(&typed.connect, &program)?;
     let command = command.unwrap_or(&parsed.command);
-    let mut words = request::words(command, matches, &target, &program)?;
-    let mut env = request::variables(&typed.env)?;
+    let mut words = command_line::words(command, matches, &target, &program)?;
+    let mut env = command_line::variables(&typed.env)?;
     let known = typed.place.client.known();
     if known.expands_variables {
         words.move_headers(&mut env, known.title);
@@ -106,28 +106,31 @@ pub(super) fn run(
         words.warnings.push(sentence);
     }
     let name = typed.name.clone().unwrap_or(target.name);
-    naming::check(&name)?;
+    server_name::check(&name)?;
     let by_name = known.is_for_terminals || typed.place.scope == Scope::Project;
-    let entry =
-        Entry { command: program::command(by_name)?, args: std::mem::take(&mut words.args), env };
+    let entry = StdioServer {
+        command: executable::command(by_name)?,
+        args: std::mem::take(&mut words.args),
+        env,
+    };
     let path = typed.place.file()?;
     if typed.print {
-        told::print(&typed.place, &path, &name, &entry, &words.warnings)?;
+        outcome::print(&typed.place, &path, &name, &entry, &words.warnings)?;
         return Ok(ExitCode::SUCCESS);
     }
     let file = ClientFile::at(path, typed.place.scope)?;
     if file.is_open_to_others() {
         words.warn_of_readers(&entry.env, &file.path);
     }
-    let (deed, backup) = write(&file, &typed.place, &name, &entry)?;
+    let (action, backup) = write(&file, &typed.place, &name, &entry)?;
     let line = format!("{} {}", report::plain(&entry.command), words.shown.join(" "));
     let warnings = words.warnings;
     let place = &typed.place;
-    Told { deed, place, file: &file.path, name: &name, backup, line, warnings }.tell()?;
+    Outcome { action, place, file: &file.path, name: &name, backup, line, warnings }.print()?;
     Ok(ExitCode::SUCCESS)
 }
 
-impl Place {
+impl ClientArgs {
     /// The file that the client reads.
     fn file(&self) -> Result<PathBuf, Usage> {
         let known = self.client.known();
@@ -151,47 +154,49 @@ impl Place {
 /// Changes the file, and makes a backup where there was one.
 fn write(
     file: &ClientFile,
-    place: &Place,
+    place: &ClientArgs,
     name: &str,
-    entry: &Entry,
-) -> Result<(Deed, Option<PathBuf>), Failure> {
+    entry: &StdioServer,
+) -> Result<(Action, Option<PathBuf>), Failure> {
     let format = place.client.known().format;
     file.make_folder()?;
     let _lock = file.lock()?;
     for _ in 0..EDIT_TRIES {
         let before = file.read()?;
         let text = before.as_deref().unwrap_or_default();
-        let blamed = |fault: Fault| blame(file, &fault);
-        let listed = format.list(text).map_err(blamed)?;
+        let unreadable_here = |fault: SyntaxError| unreadable(file, &fault);
+        let listed = format.list(text).map_err(unreadable_here)?;
         let known = listed.iter().find(|listed| listed.name == name);
-        let (deed, after) = match known {
+        let (action, after) = match known {
             Some(known) if known.entry.as_ref() == Some(entry) => {
-                return Ok((Deed::Unchanged, None));
+                return Ok((Action::Unchanged, None));
             }
-            Some(known) if !place.force => return Err(taken(file, known).into()),
-            Some(_) => (Deed::Replaced, format.replace(text, name, entry).map_err(blamed)?),
-            None => (Deed::Installed, format.insert(text, name, entry).map_err(blamed)?),
+            Some(known) if !place.force => return Err(already_exists(file, known).into()),
+            Some(_) => {
+                (Action::Replaced, format.replace(text, name, entry).map_err(unreadable_here)?)
+            }
+            None => (Action::Installed, format.insert(text, name, entry).map_err(unreadable_here)?),
         };
         check(format, &after, |found| {
             found.iter().filter(|listed| listed.name == name).count() == 1
                 && found.iter().any(|listed| listed.entry.as_ref() == Some(entry))
-                && found.len() == listed.len() + usize::from(deed == Deed::Installed)
+                && found.len() == listed.len() + usize::from(action == Action::Installed)
         })?;
         file.check_writable()?;
         let backup = before.as_deref().map(|text| file.back_up(text)).transpose()?;
         if file.write(before.as_deref(), &after)? {
-            return Ok((deed, backup));
+            return Ok((action, backup));
         }
         std::thread::sleep(EDIT_PAUSE);
     }
-    Err(restless(file))
+    Err(keeps_changing(file))
 }
 
 /// Nothing is written that would not be read as what it is meant to be.
 fn check(
     format: Format,
     text: &str,
-    is_right: impl FnOnce(&[Listed]) -> bool,
+    is_right: impl FnOnce(&[ServerEntry]) -> bool,
 ) -> Result<(), Failure> {
     match format.list(text) {
         Ok(listed) if is_right(&listed) => Ok(()),
@@ -201,14 +206,14 @@ fn check(
     }
 }
 
-fn blame(file: &ClientFile, fault: &Fault) -> Usage {
-    let Fault { line, column, what } = fault;
+fn unreadable(file: &ClientFile, fault: &SyntaxError) -> Usage {
+    let SyntaxError { line, column, what } = fault;
     let path = file.path.display();
     Usage::new(format!("{path}, line {line}, column {column}: {what}; the file is left alone"))
 }
 
-fn taken(file: &ClientFile, known: &Listed) -> Usage {
-    let Listed { name, line, .. } = known;
+fn already_exists(file: &ClientFile, known: &ServerEntry) -> Usage {
+    let ServerEntry { name, line, .. } = known;
     let path = file.path.display();
     let what = if known.is_ours() { "another entry" } else { "an entry of another sort" };
     Usage::new(format!(
@@ -218,7 +223,7 @@ fn taken(file: &ClientFile, known: &Listed) -> Usage {
 }
 
 /// The client writes to its file again and again.
-fn restless(file: &ClientFile) -> Failure {
+fn keeps_changing(file: &ClientFile) -> Failure {
     let sentence = format!("{} changes all the time: end the client first", file.path.display());
     Usage::new(sentence).into()
 }

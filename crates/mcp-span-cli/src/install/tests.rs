@@ -7,7 +7,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::edit::Format;
-use super::entry::{Entry, Listed, Shape};
+use super::server::{ServerEntry, Shape, StdioServer};
 
 const JSON: Format = Format::Json { key: "mcpServers", shape: Shape::Plain };
 const TYPED: Format = Format::Json { key: "mcpServers", shape: Shape::Typed };
@@ -15,13 +15,13 @@ const TYPED: Format = Format::Json { key: "mcpServers", shape: Shape::Typed };
 /// The name that is installed; none of the generated ones.
 const NAME: &str = "new";
 
-fn entry() -> Entry {
+fn entry() -> StdioServer {
     let env = BTreeMap::from([("TOKEN".to_owned(), "a \"quoted\" \\ \u{7f} ü".to_owned())]);
     let args = ["https://example.com/mcp", "--header", "X: ${TOKEN}"].map(str::to_owned);
-    Entry { command: "/opt/bin/mcp-span".into(), args: args.into(), env }
+    StdioServer { command: "/opt/bin/mcp-span".into(), args: args.into(), env }
 }
 
-fn named<'a>(listed: &'a [Listed], name: &str) -> Option<&'a Listed> {
+fn named<'a>(listed: &'a [ServerEntry], name: &str) -> Option<&'a ServerEntry> {
     listed.iter().find(|listed| listed.name == name)
 }
 
@@ -172,7 +172,7 @@ proptest! {
     #[test]
     fn an_entry_in_json_is_replaced_where_it_stands((before, _) in json_file()) {
         let after = JSON.insert(&before, NAME, &entry()).unwrap();
-        let other = Entry { args: vec!["other".into()], ..Entry::default() };
+        let other = StdioServer { args: vec!["other".into()], ..StdioServer::default() };
         let replaced = TYPED.replace(&after, NAME, &other).unwrap();
         let listed = JSON.list(&replaced).unwrap();
         prop_assert_eq!(named(&listed, NAME).unwrap().entry.as_ref(), Some(&other));
@@ -193,7 +193,7 @@ proptest! {
         if before.is_empty() || before.ends_with('\n') {
             prop_assert_eq!(&Format::Toml.remove(&after, NAME, &[]).unwrap(), &before);
         }
-        let other = Entry { command: "x".into(), ..Entry::default() };
+        let other = StdioServer { command: "x".into(), ..StdioServer::default() };
         let replaced = Format::Toml.replace(&after, NAME, &other).unwrap();
         let list = Format::Toml.list(&replaced).unwrap();
         prop_assert_eq!(named(&list, NAME).unwrap().entry.as_ref(), Some(&other));
@@ -226,7 +226,7 @@ proptest! {
 
 fn inserted(before: &str) -> String {
     let args = vec!["https://example.com/mcp".to_owned()];
-    let entry = Entry { command: "mcp-span".into(), args, env: BTreeMap::new() };
+    let entry = StdioServer { command: "mcp-span".into(), args, env: BTreeMap::new() };
     JSON.insert(before, NAME, &entry).unwrap()
 }
 

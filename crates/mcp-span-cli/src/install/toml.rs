@@ -7,21 +7,21 @@ use std::ops::Range;
 
 use toml_edit::{Document, Item, Key, Table};
 
-use super::edit::{Fault, line_of, newline, splice};
-use super::entry::{Entry, Listed};
+use super::edit::{SyntaxError, line_of, newline, splice};
+use super::server::{ServerEntry, StdioServer};
 
 /// What all servers are below of.
 const SERVERS: &str = "mcp_servers";
 
 /// The servers, in the order in which they come up.
-pub(super) fn list(text: &str) -> Result<Vec<Listed>, Fault> {
+pub(super) fn list(text: &str) -> Result<Vec<ServerEntry>, SyntaxError> {
     let document = parse(text)?;
     let Some(Item::Table(servers)) = document.as_table().get(SERVERS) else {
         return Ok(Vec::new());
     };
-    let mut listed: Vec<Listed> = servers
+    let mut listed: Vec<ServerEntry> = servers
         .iter()
-        .map(|(name, item)| Listed {
+        .map(|(name, item)| ServerEntry {
             name: name.to_owned(),
             line: parts(&document, name).first().map_or(1, |first| line_of(text, first.start)),
             entry: entry(item),
@@ -32,7 +32,7 @@ pub(super) fn list(text: &str) -> Result<Vec<Listed>, Fault> {
 }
 
 /// The text with another table at its end, where it changes the meaning of nothing else.
-pub(super) fn insert(text: &str, name: &str, entry: &Entry) -> Result<String, Fault> {
+pub(super) fn insert(text: &str, name: &str, entry: &StdioServer) -> Result<String, SyntaxError> {
     parse(text)?;
     let newline = newline(text);
     let gap = match text {
@@ -44,7 +44,7 @@ pub(super) fn insert(text: &str, name: &str, entry: &Entry) -> Result<String, Fa
 }
 
 /// The text with another table in the place of the one for `name`.
-pub(super) fn replace(text: &str, name: &str, entry: &Entry) -> Result<String, Fault> {
+pub(super) fn replace(text: &str, name: &str, entry: &StdioServer) -> Result<String, SyntaxError> {
     let document = parse(text)?;
     let parts = parts(&document, name);
     let Some(first) = parts.first() else { return Ok(text.to_owned()) };
@@ -61,7 +61,7 @@ pub(super) fn replace(text: &str, name: &str, entry: &Entry) -> Result<String, F
 
 /// The text without the table and all that is below it; with its lines go comments at their ends,
 /// and the empty line before it.
-pub(super) fn remove(text: &str, name: &str) -> Result<String, Fault> {
+pub(super) fn remove(text: &str, name: &str) -> Result<String, SyntaxError> {
     let document = parse(text)?;
     let parts = parts(&document, name);
     let mut changes: Vec<_> = parts.iter().map(|part| (lines(text, part), String::new())).collect();
@@ -79,10 +79,10 @@ pub(super) fn remove(text: &str, name: &str) -> Result<String, Fault> {
 }
 
 /// A document whose servers can be added to.
-fn parse(text: &str) -> Result<Document<&str>, Fault> {
+fn parse(text: &str) -> Result<Document<&str>, SyntaxError> {
     let document = Document::parse(text).map_err(|error| {
         let at = error.span().map_or(text.len(), |span| span.start);
-        Fault::at(text, at, format!("this is not TOML: {}", error.message()))
+        SyntaxError::at(text, at, format!("this is not TOML: {}", error.message()))
     })?;
     let closed = match document.as_table().get_key_value(SERVERS) {
         Some((key, Item::Value(_))) => key.span(),
@@ -93,7 +93,7 @@ fn parse(text: &str) -> Result<Document<&str>, Fault> {
         "'{SERVERS}' is written in a form that cannot be added to: \
          write a table [{SERVERS}.NAME] for each server"
     );
-    Err(Fault::at(text, closed.map_or(0, |closed| closed.start), what))
+    Err(SyntaxError::at(text, closed.map_or(0, |closed| closed.start), what))
 }
 
 /// The places of all that is said about one server, in their order: headers, and values.
@@ -146,7 +146,7 @@ fn lines(text: &str, range: &Range<usize>) -> Range<usize> {
 }
 
 /// What is said about a server, if that is a program to start.
-fn entry(item: &Item) -> Option<Entry> {
+fn entry(item: &Item) -> Option<StdioServer> {
     let members = item.as_table_like()?;
     let args = match members.get("args") {
         Some(args) => {
@@ -162,10 +162,10 @@ fn entry(item: &Item) -> Option<Entry> {
         }
         None => Default::default(),
     };
-    Some(Entry { command: members.get("command")?.as_str()?.to_owned(), args, env })
+    Some(StdioServer { command: members.get("command")?.as_str()?.to_owned(), args, env })
 }
 
-fn table(name: &str, entry: &Entry, newline: &str) -> String {
+fn table(name: &str, entry: &StdioServer, newline: &str) -> String {
     let args: Vec<_> = entry.args.iter().map(|text| quoted(text)).collect();
     let mut lines = vec![
         format!("[{SERVERS}.{}]", key(name)),

@@ -13,16 +13,16 @@ use super::super::compat_flags::Meaning;
 use super::super::compat_words::{Flags, Item};
 use super::super::report::Usage;
 use super::edit::Format;
-use super::entry::{Entry, Listed};
 use super::files::ClientFile;
-use super::told::{Deed, Told};
-use super::{Place, blame, check, restless};
+use super::outcome::{Action, Outcome};
+use super::server::{ServerEntry, StdioServer};
+use super::{ClientArgs, check, keeps_changing, unreadable};
 use mcp_span::limits::{EDIT_PAUSE, EDIT_TRIES};
 
 #[derive(Args)]
 pub(crate) struct Uninstall {
     #[command(flatten)]
-    place: Place,
+    place: ClientArgs,
 
     /// The URL that the entry leads to, or its name; not needed where there is one entry of ours
     target: Option<String>,
@@ -43,14 +43,14 @@ pub(crate) fn run(typed: &Uninstall) -> Result<ExitCode, Failure> {
             let path = file.path.display();
             return Err(Usage::new(format!("there is no file {path}, and no entry in it")).into());
         };
-        let listed = format.list(&before).map_err(|fault| blame(&file, &fault))?;
+        let listed = format.list(&before).map_err(|fault| unreadable(&file, &fault))?;
         let found = choose(&listed, typed, &file)?;
         if !found.is_ours() && !place.force {
-            return Err(foreign(&file, found).into());
+            return Err(not_ours(&file, found).into());
         }
         let name = &found.name;
         let after = format.remove(&before, name, &file.earlier());
-        let after = after.map_err(|fault| blame(&file, &fault))?;
+        let after = after.map_err(|fault| unreadable(&file, &fault))?;
         check(format, &after, |left| {
             left.len() + 1 == listed.len() && !left.iter().any(|listed| listed.name == *name)
         })?;
@@ -61,18 +61,18 @@ pub(crate) fn run(typed: &Uninstall) -> Result<ExitCode, Failure> {
         if file.write(Some(&before), &after)? {
             let warnings =
                 if found.is_ours() { scrub(&file, &after, format, name) } else { Vec::new() };
-            let (deed, line, file) = (Deed::Removed, String::new(), file.path.as_path());
-            Told { deed, place, file, name, backup, line, warnings }.tell()?;
+            let (action, line, file) = (Action::Removed, String::new(), file.path.as_path());
+            Outcome { action, place, file, name, backup, line, warnings }.print()?;
             return Ok(ExitCode::SUCCESS);
         }
         std::thread::sleep(EDIT_PAUSE);
     }
-    Err(restless(&file))
+    Err(keeps_changing(&file))
 }
 
 /// Takes the entry out of the backups as well; warns of those where that cannot be done.
 fn scrub(file: &ClientFile, now: &str, format: Format, name: &str) -> Vec<String> {
-    let is_it = |listed: &Listed| listed.name == name && listed.is_ours();
+    let is_it = |listed: &ServerEntry| listed.name == name && listed.is_ours();
     let without = |text: &str| {
         let has_it = format.list(text).is_ok_and(|listed| listed.iter().any(is_it));
         has_it.then(|| format.remove(text, name, &[]).unwrap_or_default())
@@ -84,17 +84,17 @@ fn scrub(file: &ClientFile, now: &str, format: Format, name: &str) -> Vec<String
 
 /// The entry that is meant.
 fn choose<'a>(
-    listed: &'a [Listed],
+    listed: &'a [ServerEntry],
     typed: &Uninstall,
     file: &ClientFile,
-) -> Result<&'a Listed, Usage> {
+) -> Result<&'a ServerEntry, Usage> {
     let path = file.path.display();
     let named = |name: &str| listed.iter().find(|listed| listed.name == name);
     if let Some(name) = &typed.name {
         let none = || Usage::new(format!("{path} has no server '{name}'{}", ours(listed)));
         return named(name).ok_or_else(none);
     }
-    let leads_there = |listed: &&Listed| match &typed.target {
+    let leads_there = |listed: &&ServerEntry| match &typed.target {
         Some(target) => listed.is_ours() && leads_to(listed, target),
         None => listed.is_ours(),
     };
@@ -117,7 +117,7 @@ fn choose<'a>(
 }
 
 /// Whether the entry is about the server `target`. URLs can be written in several ways.
-fn leads_to(listed: &Listed, target: &str) -> bool {
+fn leads_to(listed: &ServerEntry, target: &str) -> bool {
     let same = |word: &str| {
         word == target || matches!((Url::parse(word), Url::parse(target)), (Ok(a), Ok(b)) if a == b)
     };
@@ -125,7 +125,7 @@ fn leads_to(listed: &Listed, target: &str) -> bool {
 }
 
 /// The URL or the name that stands on the command line of an entry; a flag's value is neither.
-fn server(entry: &Entry) -> Option<String> {
+fn server(entry: &StdioServer) -> Option<String> {
     let words = entry.args.iter().map(OsString::from).collect();
     let items = Flags::of(&whole()).items(words).ok()?;
     let words = items.into_iter().filter_map(|item| match item {
@@ -144,7 +144,7 @@ fn server(entry: &Entry) -> Option<String> {
 }
 
 /// A list of what could have been meant.
-fn ours(listed: &[Listed]) -> String {
+fn ours(listed: &[ServerEntry]) -> String {
     let names: Vec<_> =
         listed.iter().filter(|listed| listed.is_ours()).map(|one| one.name.as_str()).collect();
     match names.as_slice() {
@@ -153,8 +153,8 @@ fn ours(listed: &[Listed]) -> String {
     }
 }
 
-fn foreign(file: &ClientFile, found: &Listed) -> Usage {
-    let Listed { name, line, .. } = found;
+fn not_ours(file: &ClientFile, found: &ServerEntry) -> Usage {
+    let ServerEntry { name, line, .. } = found;
     let path = file.path.display();
     Usage::new(format!(
         "{path}, line {line}: '{name}' does not start mcp-span; --force removes it all the same"

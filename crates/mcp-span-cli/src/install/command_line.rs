@@ -14,7 +14,7 @@ use super::super::args::{Connect, TWO_SERVERS};
 use super::super::commands::Command as Commands;
 use super::super::report::Usage;
 use super::super::{config, settings};
-use super::naming::{name_for, name_for_program};
+use super::server_name::{from_program, from_url};
 use mcp_span::secret::{is_key, is_secret_name};
 
 /// The server that the entry leads to.
@@ -41,7 +41,7 @@ pub(super) fn target(typed: &Connect, program: &[String]) -> Result<Target, Usag
         if typed.url.is_some() {
             return Err(Usage::new(TWO_SERVERS));
         }
-        return Ok(by_flag(name_for_program(program)));
+        return Ok(by_flag(from_program(program)));
     }
     if let Some(entry) = &typed.server {
         // Spelled out, where the name alone would be a command (C36).
@@ -54,11 +54,11 @@ pub(super) fn target(typed: &Connect, program: &[String]) -> Result<Target, Usag
     }
     let url = settings::typed_url(typed, typed.url.as_deref())?;
     let words = typed.url.iter().cloned().collect();
-    Ok(Target { words, name: name_for(&url), url: Some(url) })
+    Ok(Target { words, name: from_url(&url), url: Some(url) })
 }
 
 /// The words behind our program's name.
-pub(super) struct Words {
+pub(super) struct CommandLine {
     pub(super) args: Vec<String>,
     /// The same without secrets.
     pub(super) shown: Vec<String>,
@@ -83,8 +83,8 @@ pub(super) fn words(
     matches: &ArgMatches,
     target: &Target,
     program: &[String],
-) -> Result<Words, Usage> {
-    let mut words = Words {
+) -> Result<CommandLine, Usage> {
+    let mut words = CommandLine {
         args: target.words.clone(),
         shown: match &target.url {
             Some(url) => vec![mcp_span::secret::shown(url)],
@@ -122,7 +122,7 @@ pub(super) fn words(
     Ok(words)
 }
 
-impl Words {
+impl CommandLine {
     fn add(&mut self, arg: &Arg, long: &str, value: &str) -> Result<(), Usage> {
         if !arg.get_action().takes_values() {
             self.args.push(format!("--{long}"));
@@ -193,7 +193,7 @@ impl Words {
     }
 }
 
-impl Words {
+impl CommandLine {
     /// A word on each secret that stands in a file which others can read.
     pub(super) fn warn_of_readers(&mut self, env: &BTreeMap<String, String>, file: &Path) {
         let is_used = |name: &String| self.variables.contains(name) || self.moved.contains(name);

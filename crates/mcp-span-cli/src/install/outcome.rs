@@ -7,14 +7,14 @@ use serde_json::json;
 
 use super::super::Failure;
 use super::super::report::{self, plain};
-use super::Place;
+use super::ClientArgs;
 use super::clients::Client;
 use super::edit::Format;
-use super::entry::Entry;
+use super::entry::StdioServer;
 
 /// What was done.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Deed {
+pub(super) enum Action {
     Installed,
     Replaced,
     Unchanged,
@@ -22,9 +22,9 @@ pub(super) enum Deed {
 }
 
 /// All there is to tell.
-pub(super) struct Told<'a> {
-    pub(super) deed: Deed,
-    pub(super) place: &'a Place,
+pub(super) struct Outcome<'a> {
+    pub(super) action: Action,
+    pub(super) place: &'a ClientArgs,
     pub(super) file: &'a Path,
     pub(super) name: &'a str,
     pub(super) backup: Option<PathBuf>,
@@ -33,19 +33,19 @@ pub(super) struct Told<'a> {
     pub(super) warnings: Vec<String>,
 }
 
-impl Told<'_> {
-    /// The deed on stdout, doubts on stderr.
-    pub(super) fn tell(&self) -> Result<(), Failure> {
+impl Outcome<'_> {
+    /// The action on stdout, doubts on stderr.
+    pub(super) fn print(&self) -> Result<(), Failure> {
         let known = self.place.client.known();
         if self.place.json {
-            let deed = match self.deed {
-                Deed::Installed => "installed",
-                Deed::Replaced => "replaced",
-                Deed::Unchanged => "unchanged",
-                Deed::Removed => "removed",
+            let action = match self.action {
+                Action::Installed => "installed",
+                Action::Replaced => "replaced",
+                Action::Unchanged => "unchanged",
+                Action::Removed => "removed",
             };
             let told = json!({
-                "action": deed,
+                "action": action,
                 "client": client_name(self.place.client),
                 // A path need not be UTF-8, as JSON has to be.
                 "file": self.file.to_string_lossy(),
@@ -60,15 +60,15 @@ impl Told<'_> {
         self.warnings.iter().for_each(|warning| report::warning(warning));
         let (name, title) = (self.name, known.title);
         let file = self.file.display();
-        let mut text = match self.deed {
-            Deed::Installed => format!("{title} has a new server '{name}', in {file}\n"),
-            Deed::Replaced => format!("The server '{name}' of {title} was replaced, in {file}\n"),
-            Deed::Unchanged => {
+        let mut text = match self.action {
+            Action::Installed => format!("{title} has a new server '{name}', in {file}\n"),
+            Action::Replaced => format!("The server '{name}' of {title} was replaced, in {file}\n"),
+            Action::Unchanged => {
                 format!("{title} has this very server '{name}' already, in {file}\n")
             }
-            Deed::Removed => format!("{title} has no server '{name}' any more, in {file}\n"),
+            Action::Removed => format!("{title} has no server '{name}' any more, in {file}\n"),
         };
-        if self.deed != Deed::Removed {
+        if self.action != Action::Removed {
             text += &format!("  it runs: {}\n", self.line);
         }
         if let Some(backup) = &self.backup {
@@ -81,20 +81,20 @@ impl Told<'_> {
 
     /// What is to be done now.
     fn next(&self) -> &'static str {
-        match self.deed {
-            Deed::Unchanged => "",
-            Deed::Removed => "Restart the client if it still shows the server.",
-            Deed::Installed | Deed::Replaced => self.place.client.known().next,
+        match self.action {
+            Action::Unchanged => "",
+            Action::Removed => "Restart the client if it still shows the server.",
+            Action::Installed | Action::Replaced => self.place.client.known().next,
         }
     }
 }
 
 /// `--print`: the entry alone, as a file that has nothing else would hold it.
 pub(super) fn print(
-    place: &Place,
+    place: &ClientArgs,
     file: &Path,
     name: &str,
-    entry: &Entry,
+    entry: &StdioServer,
     warnings: &[String],
 ) -> Result<(), Failure> {
     let format: Format = place.client.known().format;

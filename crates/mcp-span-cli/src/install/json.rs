@@ -4,16 +4,16 @@ use jsonc_parser::ast::{Object, ObjectProp, Value};
 use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, parse_to_ast};
 
-use super::edit::{Fault, line_of, splice};
-use super::entry::{Entry, Listed, Tree};
-use super::layout::{Layout, comma_after, end_of_gap, end_of_line_comments};
+use super::edit::{SyntaxError, line_of, splice};
+use super::json_layout::{Layout, comma_after, end_of_gap, end_of_line_comments};
+use super::server::{ServerEntry, StdioServer, Tree};
 use mcp_span::config::{lower, strict};
 
 /// The servers below `key`.
-pub(super) fn list(text: &str, key: &str) -> Result<Vec<Listed>, Fault> {
+pub(super) fn list(text: &str, key: &str) -> Result<Vec<ServerEntry>, SyntaxError> {
     let Some(root) = parse(text)? else { return Ok(Vec::new()) };
     let Some(servers) = servers(text, &root, key)? else { return Ok(Vec::new()) };
-    let listed = servers.properties.iter().map(|member| Listed {
+    let listed = servers.properties.iter().map(|member| ServerEntry {
         name: member.name.as_str().to_owned(),
         line: line_of(text, member.start()),
         entry: entry(&member.value),
@@ -22,7 +22,12 @@ pub(super) fn list(text: &str, key: &str) -> Result<Vec<Listed>, Fault> {
 }
 
 /// The text with a member `name` below `key`, behind all others.
-pub(super) fn insert(text: &str, key: &str, name: &str, value: &Tree) -> Result<String, Fault> {
+pub(super) fn insert(
+    text: &str,
+    key: &str,
+    name: &str,
+    value: &Tree,
+) -> Result<String, SyntaxError> {
     let Some(root) = parse(text)? else { return Ok(begin(text, key, name, value)) };
     Ok(match servers(text, &root, key)? {
         Some(servers) => add(text, servers, |layout| layout.member(name, value)),
@@ -31,7 +36,12 @@ pub(super) fn insert(text: &str, key: &str, name: &str, value: &Tree) -> Result<
 }
 
 /// The text with another value for the member `name`.
-pub(super) fn replace(text: &str, key: &str, name: &str, value: &Tree) -> Result<String, Fault> {
+pub(super) fn replace(
+    text: &str,
+    key: &str,
+    name: &str,
+    value: &Tree,
+) -> Result<String, SyntaxError> {
     let root = parse(text)?;
     let found = root.as_ref().map(|root| servers(text, root, key)).transpose()?.flatten();
     let Some((servers, at)) = found.map(|all| Ok((all, find(text, all, name)?))).transpose()?
@@ -47,7 +57,7 @@ pub(super) fn replace(text: &str, key: &str, name: &str, value: &Tree) -> Result
 }
 
 /// The text without the member `name`.
-pub(super) fn remove(text: &str, key: &str, name: &str) -> Result<String, Fault> {
+pub(super) fn remove(text: &str, key: &str, name: &str) -> Result<String, SyntaxError> {
     let Some(root) = parse(text)? else { return Ok(text.to_owned()) };
     let Some(servers) = servers(text, &root, key)? else { return Ok(text.to_owned()) };
     let Some(at) = find(text, servers, name)? else { return Ok(text.to_owned()) };
@@ -120,15 +130,15 @@ fn layout(text: &str, object: &Object<'_>, member: Option<&ObjectProp<'_>>) -> L
 }
 
 /// None for a text without any value.
-fn parse(text: &str) -> Result<Option<Object<'_>>, Fault> {
+fn parse(text: &str) -> Result<Option<Object<'_>>, SyntaxError> {
     let parsed = parse_to_ast(text, &CollectOptions::default(), &strict()).map_err(|error| {
         let what = format!("this is not JSON: {}", lower(&error.kind().to_string()));
-        Fault::at(text, error.range().start, what)
+        SyntaxError::at(text, error.range().start, what)
     })?;
     match parsed.value {
         None => Ok(None),
         Some(Value::Object(root)) => Ok(Some(root)),
-        Some(other) => Err(Fault::at(text, other.start(), "this is not a JSON object")),
+        Some(other) => Err(SyntaxError::at(text, other.start(), "this is not a JSON object")),
     }
 }
 
@@ -136,20 +146,20 @@ fn servers<'a, 'b>(
     text: &str,
     root: &'b Object<'a>,
     key: &str,
-) -> Result<Option<&'b Object<'a>>, Fault> {
+) -> Result<Option<&'b Object<'a>>, SyntaxError> {
     let Some(at) = find(text, root, key)? else { return Ok(None) };
     match root.properties.get(at).map(|member| &member.value) {
         Some(Value::Object(servers)) => Ok(Some(servers)),
         Some(other) => {
             let what = format!("the value of '{key}' is not an object");
-            Err(Fault::at(text, other.start(), what))
+            Err(SyntaxError::at(text, other.start(), what))
         }
         None => Ok(None),
     }
 }
 
 /// Readers differ in which of two members of the same name counts, so nothing is done about either.
-fn find(text: &str, object: &Object<'_>, name: &str) -> Result<Option<usize>, Fault> {
+fn find(text: &str, object: &Object<'_>, name: &str) -> Result<Option<usize>, SyntaxError> {
     let mut found = None;
     for (at, member) in object.properties.iter().enumerate() {
         if member.name.as_str() != name {
@@ -157,14 +167,14 @@ fn find(text: &str, object: &Object<'_>, name: &str) -> Result<Option<usize>, Fa
         }
         if found.is_some() {
             let what = format!("'{name}' stands here a second time");
-            return Err(Fault::at(text, member.start(), what));
+            return Err(SyntaxError::at(text, member.start(), what));
         }
         found = Some(at);
     }
     Ok(found)
 }
 
-fn entry(value: &Value<'_>) -> Option<Entry> {
+fn entry(value: &Value<'_>) -> Option<StdioServer> {
     let members = value.as_object()?;
     let member = |name: &str| {
         members.properties.iter().find(|member| member.name.as_str() == name).map(|m| &m.value)
@@ -183,5 +193,5 @@ fn entry(value: &Value<'_>) -> Option<Entry> {
         }
         None => Default::default(),
     };
-    Some(Entry { command: text(member("command")?)?, args, env })
+    Some(StdioServer { command: text(member("command")?)?, args, env })
 }

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 /// A stdio server, as all clients describe it.
 #[derive(Clone, Default, PartialEq, Eq)]
 #[cfg_attr(test, derive(Debug))]
-pub(super) struct Entry {
+pub(super) struct StdioServer {
     pub(super) command: String,
     pub(super) args: Vec<String>,
     pub(super) env: BTreeMap<String, String>,
 }
 
-impl Entry {
+impl StdioServer {
     /// Whether it starts this program, from wherever it is installed.
     pub(super) fn is_ours(&self) -> bool {
         let file = self.command.rsplit(['/', '\\']).next().unwrap_or_default();
@@ -22,16 +22,16 @@ impl Entry {
 
 /// A server that a file has, and where.
 #[cfg_attr(test, derive(Debug))]
-pub(super) struct Listed {
+pub(super) struct ServerEntry {
     pub(super) name: String,
     pub(super) line: usize,
     /// None where it is something else than a program to start.
-    pub(super) entry: Option<Entry>,
+    pub(super) entry: Option<StdioServer>,
 }
 
-impl Listed {
+impl ServerEntry {
     pub(super) fn is_ours(&self) -> bool {
-        self.entry.as_ref().is_some_and(Entry::is_ours)
+        self.entry.as_ref().is_some_and(StdioServer::is_ours)
     }
 }
 
@@ -52,7 +52,7 @@ pub(super) enum Tree {
     Object(Vec<(String, Self)>),
 }
 
-impl Entry {
+impl StdioServer {
     /// The members in the order in which clients write them.
     pub(super) fn tree(&self, shape: Shape) -> Tree {
         let kind = match shape {
@@ -85,7 +85,9 @@ mod tests {
 
     #[test]
     fn ours_is_told_by_the_name_of_the_program() {
-        let ours = |command: &str| Entry { command: command.into(), ..Entry::default() }.is_ours();
+        let ours = |command: &str| {
+            StdioServer { command: command.into(), ..StdioServer::default() }.is_ours()
+        };
         for command in ["mcp-span", "/opt/bin/mcp-span", r"C:\bin\mcp-span.exe", "./mcp-span"] {
             assert!(ours(command), "{command}");
         }
