@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 
 use super::edit::Format;
-use super::entry::Shape;
+use super::server::Shape;
 
 /// A client by the name that is typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::edit::newline;
-use super::entry::Tree;
+use super::server::Tree;
 
 /// Where and how the members of an object stand.
 pub(super) struct Layout {

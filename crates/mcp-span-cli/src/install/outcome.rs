@@ -10,7 +10,7 @@ use super::super::report::{self, plain};
 use super::ClientArgs;
 use super::clients::Client;
 use super::edit::Format;
-use super::entry::StdioServer;
+use super::server::StdioServer;
 
 /// What was done.
 #[derive(Clone, Copy, PartialEq, Eq)]
