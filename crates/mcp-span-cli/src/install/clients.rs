@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 
-use super::edit::Format;
-use super::server::Shape;
+use super::edit::{Format, Shape};
 
 /// A client by the name that is typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -1,197 +1,191 @@
-//! Changes to JSON with comments, by places of the text that a parser has found. Pure.
+//! Changes to JSON with comments, at the places that a parser has found. Pure.
+//!
+//! jsonc-parser's own `cst` is not used: it spreads an object that is written in one line over
+//! several, drops empty lines at the beginning and the end of objects, and removes the comments in
+//! the line of what it removes.
+
+use std::ops::Range;
 
 use jsonc_parser::ast::{Object, ObjectProp, Value};
 use jsonc_parser::common::Ranged;
-use jsonc_parser::{CollectOptions, parse_to_ast};
+use jsonc_parser::tokens::{Token, TokenAndRange};
+use jsonc_parser::{CollectOptions, CommentCollectionStrategy, parse_to_ast, parse_to_serde_value};
 
-use super::edit::{SyntaxError, line_of, splice};
-use super::json_layout::{Layout, comma_after, end_of_gap, end_of_line_comments};
-use super::server::{ServerEntry, StdioServer, Tree};
+use super::edit::{Shape, SyntaxError, line_of, splice};
+use super::json_layout::Layout;
+use super::server::{ServerEntry, StdioServer};
 use mcp_span::config::{lower, strict};
+
+/// A text, and what the parser says of it.
+struct Document<'a> {
+    text: &'a str,
+    /// None for a text without any value.
+    root: Option<Object<'a>>,
+    /// Commas, comments and all others, in their order.
+    tokens: Vec<TokenAndRange<'a>>,
+}
 
 /// The servers below `key`.
 pub(super) fn list(text: &str, key: &str) -> Result<Vec<ServerEntry>, SyntaxError> {
-    let Some(root) = parse(text)? else { return Ok(Vec::new()) };
-    let Some(servers) = servers(text, &root, key)? else { return Ok(Vec::new()) };
-    let listed = servers.properties.iter().map(|member| ServerEntry {
+    let document = Document::parse(text)?;
+    let servers = document.servers(key)?;
+    let entry = |member: &ObjectProp<'_>| ServerEntry {
         name: member.name.as_str().to_owned(),
         line: line_of(text, member.start()),
-        entry: entry(&member.value),
-    });
-    Ok(listed.collect())
+        server: parse_to_serde_value(member.value.text(text), &strict()).ok(),
+    };
+    Ok(servers.iter().flat_map(|servers| &servers.properties).map(entry).collect())
 }
 
-/// The text with a member `name` below `key`, behind all others.
-pub(super) fn insert(
+/// The text with `server` below `key`: in place of the one of that name, or behind all others.
+pub(super) fn set(
     text: &str,
     key: &str,
+    shape: Shape,
     name: &str,
-    value: &Tree,
+    server: &StdioServer,
 ) -> Result<String, SyntaxError> {
-    let Some(root) = parse(text)? else { return Ok(begin(text, key, name, value)) };
-    Ok(match servers(text, &root, key)? {
-        Some(servers) => add(text, servers, |layout| layout.member(name, value)),
-        None => add(text, &root, |layout| layout.member_with(key, name, value)),
-    })
+    let document = Document::parse(text)?;
+    let Some(root) = &document.root else {
+        let layout = Layout::of_new_file(text);
+        let servers = layout.object(1, [(name, layout.server(2, server, shape))]);
+        return Ok(layout.new_file(text, &layout.object(0, [(key, servers)])));
+    };
+    let Some(servers) = document.servers(key)? else {
+        let layout = document.layout(root, root.properties.last());
+        let servers = layout.object(0, [(name, layout.server(1, server, shape))]);
+        return Ok(document.append(root, &layout, &layout.member(key, &servers)));
+    };
+    let Some(at) = document.find(servers, name)? else {
+        let layout = document.layout(servers, servers.properties.last());
+        let member = layout.member(name, &layout.server(0, server, shape));
+        return Ok(document.append(servers, &layout, &member));
+    };
+    let old = &servers.properties[at];
+    let value = document.layout(servers, Some(old)).server(0, server, shape);
+    Ok(splice(text, &[(old.value.start()..old.value.end(), value)]))
 }
 
-/// The text with another value for the member `name`.
-pub(super) fn replace(
-    text: &str,
-    key: &str,
-    name: &str,
-    value: &Tree,
-) -> Result<String, SyntaxError> {
-    let root = parse(text)?;
-    let found = root.as_ref().map(|root| servers(text, root, key)).transpose()?.flatten();
-    let Some((servers, at)) = found.map(|all| Ok((all, find(text, all, name)?))).transpose()?
-    else {
-        return Ok(text.to_owned());
-    };
-    let Some(member) = at.and_then(|at| servers.properties.get(at)) else {
-        return Ok(text.to_owned());
-    };
-    let layout = layout(text, servers, Some(member));
-    let range = member.value.start()..member.value.end();
-    Ok(splice(text, &[(range, layout.value(value))]))
-}
-
-/// The text without the member `name`.
+/// The text without the member `name` below `key`.
 pub(super) fn remove(text: &str, key: &str, name: &str) -> Result<String, SyntaxError> {
-    let Some(root) = parse(text)? else { return Ok(text.to_owned()) };
-    let Some(servers) = servers(text, &root, key)? else { return Ok(text.to_owned()) };
-    let Some(at) = find(text, servers, name)? else { return Ok(text.to_owned()) };
-    Ok(take_out(text, servers, at))
+    let document = Document::parse(text)?;
+    let Some(servers) = document.servers(key)? else { return Ok(text.to_owned()) };
+    let at = document.find(servers, name)?;
+    Ok(at.map_or_else(|| text.to_owned(), |at| document.without(servers, at)))
 }
 
-/// A file that has nothing in it but, perhaps, comments.
-fn begin(text: &str, key: &str, name: &str, value: &Tree) -> String {
-    let layout = Layout::of_new_file(text);
-    let newline = layout.newline();
-    let is_in_line = text.is_empty() || text.ends_with('\n');
-    let gap = if is_in_line { "" } else { newline };
-    let inner = layout.inside().member_with(key, name, value);
-    let indent = layout.inside().indent().to_owned();
-    format!("{text}{gap}{{{newline}{indent}{inner}{newline}}}{newline}")
-}
-
-fn add(text: &str, object: &Object<'_>, member: impl Fn(&Layout) -> String) -> String {
-    let Some(last) = object.properties.last() else { return fill(text, object, member) };
-    let layout = layout(text, object, Some(last));
-    let new = member(&layout);
-    let end = last.value.end();
-    if let Some(comma) = comma_after(text, end) {
-        let at = end_of_line_comments(text, comma + 1);
-        let gap = layout.gap(text, comma + 1..at);
-        return splice(text, &[(at..at, format!("{gap}{new},"))]);
-    }
-    let at = end_of_line_comments(text, end);
-    let gap = layout.gap(text, end..at);
-    splice(text, &[(end..end, ",".to_owned()), (at..at, format!("{gap}{new}"))])
-}
-
-/// The first member of an object that has none.
-fn fill(text: &str, object: &Object<'_>, member: impl Fn(&Layout) -> String) -> String {
-    let layout = layout(text, object, None);
-    let (open, close) = (object.range.start + 1, object.range.end - 1);
-    let at = end_of_line_comments(text, open);
-    let gap = layout.gap(text, open..at);
-    let rest = text.get(at..close).unwrap_or_default();
-    let end = if rest.contains('\n') { String::new() } else { layout.end() };
-    splice(text, &[(at..at, format!("{gap}{}{end}", member(&layout)))])
-}
-
-/// The exact reverse of `add`, where the object has other members.
-fn take_out(text: &str, object: &Object<'_>, at: usize) -> String {
-    let Some(member) = object.properties.get(at) else { return text.to_owned() };
-    let before = at.checked_sub(1).and_then(|at| object.properties.get(at));
-    let gap = before.map_or(object.range.start + 1, |before| before.value.end());
-    let start = end_of_gap(text, gap..member.start());
-    let end = member.value.end();
-    let own_comma = comma_after(text, end);
-    let end = own_comma.map_or(end, |comma| comma + 1);
-    let mut changes = Vec::new();
-    if before.is_some() && own_comma.is_none() {
-        let comma = comma_after(text, gap).unwrap_or(gap);
-        changes.push((comma..comma + 1, String::new()));
-    }
-    changes.push((start..end, String::new()));
-    let is_empty = object.properties.len() == 1 && start == object.range.start + 1;
-    let rest = text.get(end..object.range.end - 1).unwrap_or_default();
-    if is_empty && rest.trim().is_empty() {
-        changes = vec![(start..object.range.end - 1, String::new())];
-    }
-    splice(text, &changes)
-}
-
-fn layout(text: &str, object: &Object<'_>, member: Option<&ObjectProp<'_>>) -> Layout {
-    let range = object.range.start..object.range.end;
-    Layout::of(text, range, member.map(Ranged::start))
-}
-
-/// None for a text without any value.
-fn parse(text: &str) -> Result<Option<Object<'_>>, SyntaxError> {
-    let parsed = parse_to_ast(text, &CollectOptions::default(), &strict()).map_err(|error| {
-        let what = format!("this is not JSON: {}", lower(&error.kind().to_string()));
-        SyntaxError::at(text, error.range().start, what)
-    })?;
-    match parsed.value {
-        None => Ok(None),
-        Some(Value::Object(root)) => Ok(Some(root)),
-        Some(other) => Err(SyntaxError::at(text, other.start(), "this is not a JSON object")),
-    }
-}
-
-fn servers<'a, 'b>(
-    text: &str,
-    root: &'b Object<'a>,
-    key: &str,
-) -> Result<Option<&'b Object<'a>>, SyntaxError> {
-    let Some(at) = find(text, root, key)? else { return Ok(None) };
-    match root.properties.get(at).map(|member| &member.value) {
-        Some(Value::Object(servers)) => Ok(Some(servers)),
-        Some(other) => {
-            let what = format!("the value of '{key}' is not an object");
-            Err(SyntaxError::at(text, other.start(), what))
+impl<'a> Document<'a> {
+    fn parse(text: &'a str) -> Result<Self, SyntaxError> {
+        let comments = CommentCollectionStrategy::AsTokens;
+        let collected = CollectOptions { comments, tokens: true };
+        let parsed = parse_to_ast(text, &collected, &strict()).map_err(|error| {
+            let what = format!("invalid JSON: {}", lower(&error.kind().to_string()));
+            SyntaxError::at(text, error.range().start, what)
+        })?;
+        let tokens = parsed.tokens.unwrap_or_default();
+        match parsed.value {
+            None => Ok(Self { text, root: None, tokens }),
+            Some(Value::Object(root)) => Ok(Self { text, root: Some(root), tokens }),
+            Some(other) => Err(SyntaxError::at(text, other.start(), "not a JSON object")),
         }
-        None => Ok(None),
+    }
+
+    fn servers(&self, key: &str) -> Result<Option<&Object<'a>>, SyntaxError> {
+        let Some(root) = &self.root else { return Ok(None) };
+        let Some(at) = self.find(root, key)? else { return Ok(None) };
+        match &root.properties[at].value {
+            Value::Object(servers) => Ok(Some(servers)),
+            other => {
+                let what = format!("the value of '{key}' is not an object");
+                Err(SyntaxError::at(self.text, other.start(), what))
+            }
+        }
+    }
+
+    /// Readers differ in which of two members of the same name counts, so neither is touched.
+    fn find(&self, object: &Object<'_>, name: &str) -> Result<Option<usize>, SyntaxError> {
+        let members = object.properties.iter().enumerate();
+        let mut found = members.filter(|(_, member)| member.name.as_str() == name);
+        let first = found.next().map(|(at, _)| at);
+        match found.next() {
+            None => Ok(first),
+            Some((_, second)) => {
+                let what = format!("duplicate key '{name}'");
+                Err(SyntaxError::at(self.text, second.start(), what))
+            }
+        }
+    }
+
+    fn layout(&self, object: &Object<'_>, model: Option<&ObjectProp<'_>>) -> Layout {
+        Layout::of(self.text, object.range.start..object.range.end, model.map(Ranged::start))
+    }
+
+    /// The text with `member` behind all others of `object`, and behind comments in the line of the
+    /// last one.
+    fn append(&self, object: &Object<'_>, layout: &Layout, member: &str) -> String {
+        let last = object.properties.last().map(Ranged::end);
+        let comma = last.and_then(|end| self.comma_after(end));
+        let behind = comma.map(|comma| comma + 1).or(last).unwrap_or(object.range.start + 1);
+        let at = self.end_of_comments_in_line(behind);
+        let gap = layout.gap(&self.text[behind..at], last.is_none());
+        let (missing, comma, end) = match (last, comma) {
+            (None, _) => ("", "", layout.end(&self.text[at..object.range.end])),
+            (Some(_), None) => (",", "", String::new()),
+            (Some(_), Some(_)) => ("", ",", String::new()),
+        };
+        let behind = last.unwrap_or(at);
+        let changes =
+            [(behind..behind, missing.to_owned()), (at..at, format!("{gap}{member}{comma}{end}"))];
+        splice(self.text, &changes)
+    }
+
+    /// The text without a member of `object`: the reverse of `append`, where there are others.
+    fn without(&self, object: &Object<'_>, at: usize) -> String {
+        let member = &object.properties[at];
+        let last = at.checked_sub(1).map(|before| object.properties[before].end());
+        let gap = last.unwrap_or(object.range.start + 1)..member.start();
+        // Comments stay.
+        let start = self.within(&gap).last().map_or(gap.start, |token| token.range.end);
+        let comma = self.comma_after(member.end());
+        let end = comma.map_or(member.end(), |comma| comma + 1);
+        let close = object.range.end - 1;
+        let is_empty = object.properties.len() == 1
+            && start == gap.start
+            && self.within(&(end..close)).next().is_none();
+        let mut changes = vec![(start..if is_empty { close } else { end }, String::new())];
+        if comma.is_none()
+            && let Some(before) = last.and_then(|end| self.comma_after(end))
+        {
+            changes.insert(0, (before..before + 1, String::new()));
+        }
+        splice(self.text, &changes)
+    }
+
+    /// The tokens that lie in a part of the text.
+    fn within(&self, part: &Range<usize>) -> impl Iterator<Item = &TokenAndRange<'a>> {
+        let first = self.tokens.partition_point(|token| token.range.start < part.start);
+        self.tokens[first..].iter().take_while(|token| token.range.end <= part.end)
+    }
+
+    /// The comma behind a value, if there are only comments in between.
+    fn comma_after(&self, end: usize) -> Option<usize> {
+        let next = self.within(&(end..self.text.len())).find(|token| !is_comment(token))?;
+        (next.token == Token::Comma).then_some(next.range.start)
+    }
+
+    /// The end of the comments that follow `from` in the same line; `from` if there are none.
+    fn end_of_comments_in_line(&self, from: usize) -> usize {
+        let mut end = from;
+        for token in self.within(&(from..self.text.len())).take_while(|token| is_comment(token)) {
+            if self.text[end..token.range.end].contains('\n') {
+                break;
+            }
+            end = token.range.end;
+        }
+        end
     }
 }
 
-/// Readers differ in which of two members of the same name counts, so nothing is done about either.
-fn find(text: &str, object: &Object<'_>, name: &str) -> Result<Option<usize>, SyntaxError> {
-    let mut found = None;
-    for (at, member) in object.properties.iter().enumerate() {
-        if member.name.as_str() != name {
-            continue;
-        }
-        if found.is_some() {
-            let what = format!("'{name}' stands here a second time");
-            return Err(SyntaxError::at(text, member.start(), what));
-        }
-        found = Some(at);
-    }
-    Ok(found)
-}
-
-fn entry(value: &Value<'_>) -> Option<StdioServer> {
-    let members = value.as_object()?;
-    let member = |name: &str| {
-        members.properties.iter().find(|member| member.name.as_str() == name).map(|m| &m.value)
-    };
-    let text = |value: &Value<'_>| value.as_string_lit().map(|text| text.value.to_string());
-    let args = match member("args") {
-        Some(args) => args.as_array()?.elements.iter().map(text).collect::<Option<_>>()?,
-        None => Vec::new(),
-    };
-    let env = match member("env") {
-        Some(env) => {
-            let pair = |member: &ObjectProp<'_>| {
-                Some((member.name.as_str().to_owned(), text(&member.value)?))
-            };
-            env.as_object()?.properties.iter().map(pair).collect::<Option<_>>()?
-        }
-        None => Default::default(),
-    };
-    Some(StdioServer { command: text(member("command")?)?, args, env })
+fn is_comment(token: &TokenAndRange<'_>) -> bool {
+    matches!(token.token, Token::CommentLine(_) | Token::CommentBlock(_))
 }

@@ -168,18 +168,16 @@ fn write(
         let listed = format.list(text).map_err(unreadable_here)?;
         let known = listed.iter().find(|listed| listed.name == name);
         let (action, after) = match known {
-            Some(known) if known.entry.as_ref() == Some(entry) => {
+            Some(known) if known.server.as_ref() == Some(entry) => {
                 return Ok((Action::Unchanged, None));
             }
             Some(known) if !place.force => return Err(already_exists(file, known).into()),
-            Some(_) => {
-                (Action::Replaced, format.replace(text, name, entry).map_err(unreadable_here)?)
-            }
-            None => (Action::Installed, format.insert(text, name, entry).map_err(unreadable_here)?),
+            Some(_) => (Action::Replaced, format.set(text, name, entry).map_err(unreadable_here)?),
+            None => (Action::Installed, format.set(text, name, entry).map_err(unreadable_here)?),
         };
         check(format, &after, |found| {
             found.iter().filter(|listed| listed.name == name).count() == 1
-                && found.iter().any(|listed| listed.entry.as_ref() == Some(entry))
+                && found.iter().any(|listed| listed.server.as_ref() == Some(entry))
                 && found.len() == listed.len() + usize::from(action == Action::Installed)
         })?;
         file.check_writable()?;

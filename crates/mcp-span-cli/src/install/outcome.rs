@@ -98,7 +98,7 @@ pub(super) fn print(
     warnings: &[String],
 ) -> Result<(), Failure> {
     let format: Format = place.client.known().format;
-    let text = format.insert("", name, entry).unwrap_or_default();
+    let text = format.set("", name, entry).unwrap_or_default();
     if !place.json {
         warnings.iter().for_each(|warning| report::warning(warning));
         report::warning(&format!("nothing was changed; this goes into {}", file.display()));

@@ -24,38 +24,34 @@ pub(super) fn list(text: &str) -> Result<Vec<ServerEntry>, SyntaxError> {
         .map(|(name, item)| ServerEntry {
             name: name.to_owned(),
             line: parts(&document, name).first().map_or(1, |first| line_of(text, first.start)),
-            entry: entry(item),
+            server: server(item),
         })
         .collect();
     listed.sort_by_key(|listed| listed.line);
     Ok(listed)
 }
 
-/// The text with another table at its end, where it changes the meaning of nothing else.
-pub(super) fn insert(text: &str, name: &str, entry: &StdioServer) -> Result<String, SyntaxError> {
-    parse(text)?;
-    let newline = newline(text);
-    let gap = match text {
-        "" => String::new(),
-        text if text.ends_with('\n') => newline.to_owned(),
-        _ => newline.repeat(2),
-    };
-    Ok(format!("{text}{gap}{}", table(name, entry, newline)))
-}
-
-/// The text with another table in the place of the one for `name`.
-pub(super) fn replace(text: &str, name: &str, entry: &StdioServer) -> Result<String, SyntaxError> {
+/// The text with a table for `server`, in place of the one of that name, or at its end, where it
+/// changes the meaning of nothing else.
+pub(super) fn set(text: &str, name: &str, server: &StdioServer) -> Result<String, SyntaxError> {
     let document = parse(text)?;
     let parts = parts(&document, name);
-    let Some(first) = parts.first() else { return Ok(text.to_owned()) };
+    let newline = newline(text);
+    let table = table(name, server, newline);
+    let Some(first) = parts.first() else {
+        let gap = match text {
+            "" => String::new(),
+            text if text.ends_with('\n') => newline.to_owned(),
+            _ => newline.repeat(2),
+        };
+        return Ok(format!("{text}{gap}{table}"));
+    };
     // In the middle of another table a new one would take over what follows.
     if header(&document, name).as_ref() != Some(first) {
-        return insert(&remove(text, name)?, name, entry);
+        return set(&remove(text, name)?, name, server);
     }
     let mut changes: Vec<_> = parts.iter().map(|part| (lines(text, part), String::new())).collect();
-    if let Some((_, new)) = changes.first_mut() {
-        *new = table(name, entry, newline(text));
-    }
+    changes[0].1 = table;
     Ok(splice(text, &changes))
 }
 
@@ -82,7 +78,7 @@ pub(super) fn remove(text: &str, name: &str) -> Result<String, SyntaxError> {
 fn parse(text: &str) -> Result<Document<&str>, SyntaxError> {
     let document = Document::parse(text).map_err(|error| {
         let at = error.span().map_or(text.len(), |span| span.start);
-        SyntaxError::at(text, at, format!("this is not TOML: {}", error.message()))
+        SyntaxError::at(text, at, format!("invalid TOML: {}", error.message()))
     })?;
     let closed = match document.as_table().get_key_value(SERVERS) {
         Some((key, Item::Value(_))) => key.span(),
@@ -146,7 +142,7 @@ fn lines(text: &str, range: &Range<usize>) -> Range<usize> {
 }
 
 /// What is said about a server, if that is a program to start.
-fn entry(item: &Item) -> Option<StdioServer> {
+fn server(item: &Item) -> Option<StdioServer> {
     let members = item.as_table_like()?;
     let args = match members.get("args") {
         Some(args) => {
@@ -165,16 +161,16 @@ fn entry(item: &Item) -> Option<StdioServer> {
     Some(StdioServer { command: members.get("command")?.as_str()?.to_owned(), args, env })
 }
 
-fn table(name: &str, entry: &StdioServer, newline: &str) -> String {
-    let args: Vec<_> = entry.args.iter().map(|text| quoted(text)).collect();
+fn table(name: &str, server: &StdioServer, newline: &str) -> String {
+    let args: Vec<_> = server.args.iter().map(|text| quoted(text)).collect();
     let mut lines = vec![
         format!("[{SERVERS}.{}]", key(name)),
-        format!("command = {}", quoted(&entry.command)),
+        format!("command = {}", quoted(&server.command)),
         format!("args = [{}]", args.join(", ")),
     ];
-    if !entry.env.is_empty() {
+    if !server.env.is_empty() {
         let pairs =
-            entry.env.iter().map(|(name, value)| format!("{} = {}", key(name), quoted(value)));
+            server.env.iter().map(|(name, value)| format!("{} = {}", key(name), quoted(value)));
         lines.push(format!("env = {{ {} }}", pairs.collect::<Vec<_>>().join(", ")));
     }
     lines.iter().map(|line| format!("{line}{newline}")).collect()

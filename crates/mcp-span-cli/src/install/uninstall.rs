@@ -121,7 +121,7 @@ fn leads_to(listed: &ServerEntry, target: &str) -> bool {
     let same = |word: &str| {
         word == target || matches!((Url::parse(word), Url::parse(target)), (Ok(a), Ok(b)) if a == b)
     };
-    listed.entry.as_ref().and_then(server).is_some_and(|word| same(&word))
+    listed.server.as_ref().and_then(server).is_some_and(|word| same(&word))
 }
 
 /// The URL or the name that stands on the command line of an entry; a flag's value is neither.
