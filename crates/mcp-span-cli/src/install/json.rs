@@ -144,10 +144,16 @@ impl<'a> Document<'a> {
         let member = &object.properties[at];
         let last = at.checked_sub(1).map(|before| object.properties[before].end());
         let gap = last.unwrap_or(object.range.start + 1)..member.start();
-        // Comments stay.
-        let start = self.within(&gap).last().map_or(gap.start, |token| token.range.end);
         let comma = self.comma_after(member.end());
         let end = comma.map_or(member.end(), |comma| comma + 1);
+        let is_end_of_line =
+            self.text[end..].trim_start_matches([' ', '\t']).starts_with(['\r', '\n']);
+        // Comments stay, and nothing may follow a line comment in its line.
+        let start = match self.within(&gap).last() {
+            None => gap.start,
+            Some(TokenAndRange { token: Token::CommentLine(_), .. }) if !is_end_of_line => gap.end,
+            Some(token) => token.range.end,
+        };
         let close = object.range.end - 1;
         let is_empty = object.properties.len() == 1
             && start == gap.start

@@ -271,6 +271,13 @@ fn new_entries_look_like_their_neighbours() {
 }
 
 #[test]
+fn a_comment_does_not_swallow_what_follows_a_removed_server() {
+    let before = "{\"mcpServers\": { // mine\n  \"a\": {}, \"b\": {}\n}}";
+    let after = "{\"mcpServers\": { // mine\n   \"b\": {}\n}}";
+    assert_eq!(JSON.remove(before, "a", &[]).unwrap(), after);
+}
+
+#[test]
 fn what_cannot_be_read_is_named_with_its_place() {
     let fault = |text: &str| {
         let fault = JSON.list(text).unwrap_err();
