@@ -1,123 +1,107 @@
-//! What people, or programs, are told of an installation.
+//! What was done, for people and for programs.
 
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
-use clap::ValueEnum;
 use serde_json::json;
 
 use super::super::Failure;
 use super::super::report::{self, plain};
 use super::ClientArgs;
-use super::clients::Client;
-use super::edit::Format;
 use super::server::StdioServer;
 
-/// What was done.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Action {
+    Printed,
     Installed,
     Replaced,
     Unchanged,
     Removed,
 }
 
-/// All there is to tell.
+/// What was done.
 pub(super) struct Outcome<'a> {
     pub(super) action: Action,
     pub(super) place: &'a ClientArgs,
     pub(super) file: &'a Path,
     pub(super) name: &'a str,
+    /// Its command line without secrets, and itself; None once it is removed.
+    pub(super) server: Option<(String, &'a StdioServer)>,
     pub(super) backup: Option<PathBuf>,
-    /// The command line of the entry, without secrets.
-    pub(super) line: String,
     pub(super) warnings: Vec<String>,
 }
 
 impl Outcome<'_> {
-    /// The action on stdout, doubts on stderr.
-    pub(super) fn print(&self) -> Result<(), Failure> {
-        let known = self.place.client.known();
+    /// The outcome on stdout, warnings on stderr.
+    pub(super) fn print(&self) -> Result<ExitCode, Failure> {
+        let (name, title, path) = (self.name, self.place.client.title, self.file.display());
+        let next = match self.action {
+            Action::Printed | Action::Unchanged => "",
+            Action::Removed => "Restart the client if it still shows the server.",
+            Action::Installed | Action::Replaced => self.place.client.next,
+        };
+        let (action, sentence) = match self.action {
+            Action::Printed => ("printed", format!("nothing was changed. Add this to {path}")),
+            Action::Installed => ("installed", format!("Installed {name} in {title}: {path}")),
+            Action::Replaced => ("replaced", format!("Replaced {name} in {title}: {path}")),
+            Action::Unchanged => {
+                ("unchanged", format!("{name} is already installed in {title}: {path}"))
+            }
+            Action::Removed => ("removed", format!("Removed {name} from {title}: {path}")),
+        };
         if self.place.json {
-            let action = match self.action {
-                Action::Installed => "installed",
-                Action::Replaced => "replaced",
-                Action::Unchanged => "unchanged",
-                Action::Removed => "removed",
-            };
-            let told = json!({
-                "action": action,
-                "client": client_name(self.place.client),
-                // A path need not be UTF-8, as JSON has to be.
-                "file": self.file.to_string_lossy(),
-                "name": self.name,
-                "backup": self.backup.as_ref().map(|path| path.to_string_lossy()),
-                "next": self.next(),
-                "warnings": self.warnings,
-            });
-            report::print(&format!("{told}\n"))?;
-            return Ok(());
+            report::print(&self.json(action, next))?;
+            return Ok(ExitCode::SUCCESS);
         }
         self.warnings.iter().for_each(|warning| report::warning(warning));
-        let (name, title) = (self.name, known.title);
-        let file = self.file.display();
-        let mut text = match self.action {
-            Action::Installed => format!("{title} has a new server '{name}', in {file}\n"),
-            Action::Replaced => format!("The server '{name}' of {title} was replaced, in {file}\n"),
-            Action::Unchanged => {
-                format!("{title} has this very server '{name}' already, in {file}\n")
+        if self.action == Action::Printed {
+            report::warning(&sentence);
+            report::print(&self.text())?;
+        } else {
+            report::print(&self.summary(sentence, next))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn json(&self, action: &str, next: &str) -> String {
+        let mut outcome = json!({
+            "action": action,
+            "client": self.place.client.name,
+            // A path need not be UTF-8, as JSON has to be.
+            "file": self.file.to_string_lossy(),
+            "name": self.name,
+            "warnings": self.warnings,
+        });
+        match (self.action, &self.server) {
+            (Action::Printed, Some((_, StdioServer { command, args, env }))) => {
+                outcome["entry"] = json!({ "command": command, "args": args, "env": env });
+                outcome["text"] = self.text().into();
             }
-            Action::Removed => format!("{title} has no server '{name}' any more, in {file}\n"),
-        };
-        if self.action != Action::Removed {
-            text += &format!("  it runs: {}\n", self.line);
+            _ => {
+                let backup = self.backup.as_ref().map(|path| path.to_string_lossy());
+                outcome["backup"] = json!(backup);
+                outcome["next"] = next.into();
+            }
         }
-        if let Some(backup) = &self.backup {
-            text += &format!("  as it was before: {}\n", backup.display());
-        }
-        text += self.next();
-        report::print(&format!("{}\n", plain(&text).trim_end()))?;
-        Ok(())
+        format!("{outcome}\n")
     }
 
-    /// What is to be done now.
-    fn next(&self) -> &'static str {
-        match self.action {
-            Action::Unchanged => "",
-            Action::Removed => "Restart the client if it still shows the server.",
-            Action::Installed | Action::Replaced => self.place.client.known().next,
+    /// What a file that has nothing else would hold.
+    fn text(&self) -> String {
+        let format = self.place.client.format;
+        let text = self.server.as_ref().map(|(_, server)| format.set("", self.name, server));
+        text.and_then(Result::ok).unwrap_or_default()
+    }
+
+    fn summary(&self, sentence: String, next: &str) -> String {
+        let mut lines = vec![sentence];
+        if let Some((shown, server)) = &self.server {
+            lines.push(format!("  command: {shown}"));
+            let names: Vec<_> = server.env.keys().map(String::as_str).collect();
+            lines.extend((!names.is_empty()).then(|| format!("  variables: {}", names.join(", "))));
         }
+        lines.extend(self.backup.iter().map(|path| format!("  backup: {}", path.display())));
+        lines.push(next.to_owned());
+        format!("{}\n", plain(&lines.join("\n")).trim_end())
     }
-}
-
-/// `--print`: the entry alone, as a file that has nothing else would hold it.
-pub(super) fn print(
-    place: &ClientArgs,
-    file: &Path,
-    name: &str,
-    entry: &StdioServer,
-    warnings: &[String],
-) -> Result<(), Failure> {
-    let format: Format = place.client.known().format;
-    let text = format.set("", name, entry).unwrap_or_default();
-    if !place.json {
-        warnings.iter().for_each(|warning| report::warning(warning));
-        report::warning(&format!("nothing was changed; this goes into {}", file.display()));
-        report::print(&text)?;
-        return Ok(());
-    }
-    let told = json!({
-        "action": "printed",
-        "client": client_name(place.client),
-        "file": file.to_string_lossy(),
-        "name": name,
-        "entry": { "command": entry.command, "args": entry.args, "env": entry.env },
-        "text": text,
-        "warnings": warnings,
-    });
-    report::print(&format!("{told}\n"))?;
-    Ok(())
-}
-
-fn client_name(client: Client) -> String {
-    client.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }

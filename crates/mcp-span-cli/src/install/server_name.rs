@@ -82,8 +82,7 @@ pub(super) fn check(name: &str) -> Result<(), Usage> {
         return Ok(());
     }
     let name = name.escape_debug();
-    let sentence = format!("'{name}' is no name for a server: letters, digits, '-' and '_' are");
-    Err(Usage::new(sentence))
+    Err(Usage::new(format!("invalid name '{name}': use letters, digits, - and _")))
 }
 
 fn is_plain(c: char) -> bool {

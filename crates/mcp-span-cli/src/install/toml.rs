@@ -34,8 +34,7 @@ pub(super) fn list(text: &str) -> Result<Vec<ServerEntry>, SyntaxError> {
 /// The text with a table for `server`, in place of the one of that name, or at its end, where it
 /// changes the meaning of nothing else.
 pub(super) fn set(text: &str, name: &str, server: &StdioServer) -> Result<String, SyntaxError> {
-    let document = parse(text)?;
-    let parts = parts(&document, name);
+    let parts = parts(&parse(text)?, name);
     let newline = newline(text);
     let table = table(name, server, newline);
     let Some(first) = parts.first() else {
@@ -46,11 +45,12 @@ pub(super) fn set(text: &str, name: &str, server: &StdioServer) -> Result<String
         };
         return Ok(format!("{text}{gap}{table}"));
     };
-    // In the middle of another table a new one would take over what follows.
-    if header(&document, name).as_ref() != Some(first) {
+    // Without a header of its own it is in the middle of another table, where a new one would take
+    // over what follows.
+    if !text[first.start..].starts_with('[') {
         return set(&remove(text, name)?, name, server);
     }
-    let mut changes: Vec<_> = parts.iter().map(|part| (lines(text, part), String::new())).collect();
+    let mut changes = removals(text, &parts);
     changes[0].1 = table;
     Ok(splice(text, &changes))
 }
@@ -58,20 +58,26 @@ pub(super) fn set(text: &str, name: &str, server: &StdioServer) -> Result<String
 /// The text without the table and all that is below it; with its lines go comments at their ends,
 /// and the empty line before it.
 pub(super) fn remove(text: &str, name: &str) -> Result<String, SyntaxError> {
-    let document = parse(text)?;
-    let parts = parts(&document, name);
-    let mut changes: Vec<_> = parts.iter().map(|part| (lines(text, part), String::new())).collect();
+    let mut changes = removals(text, &parts(&parse(text)?, name));
     let end = changes.last().map_or(0, |(range, _)| range.end);
     if let Some((first, _)) = changes.first_mut() {
-        let before = &text[..first.start];
-        let rest = &text[end..];
-        let follows = rest.is_empty() || rest.starts_with(['\r', '\n']);
-        let blank = ["\n\r\n", "\n\n"].into_iter().find(|end| before.ends_with(end));
-        if let Some(blank) = blank.filter(|_| follows) {
-            first.start -= blank.len() - 1;
-        }
+        let is_end = text[end..].is_empty() || text[end..].starts_with(['\r', '\n']);
+        let blank = ["\r\n", "\n"].into_iter().find(|blank| {
+            text[..first.start].strip_suffix(blank).is_some_and(|before| before.ends_with('\n'))
+        });
+        first.start -= blank.filter(|_| is_end).map_or(0, str::len);
     }
     Ok(splice(text, &changes))
+}
+
+/// The whole lines that the parts of a server stand in, which they have for themselves.
+fn removals(text: &str, parts: &[Range<usize>]) -> Vec<(Range<usize>, String)> {
+    let lines = parts.iter().map(|part| {
+        let start = text[..part.start].rfind('\n').map_or(0, |at| at + 1);
+        let end = text[part.end..].find('\n').map_or(text.len(), |at| part.end + at + 1);
+        (start..end, String::new())
+    });
+    lines.collect()
 }
 
 /// A document whose servers can be added to.
@@ -106,7 +112,10 @@ fn parts(document: &Document<&str>, name: &str) -> Vec<Range<usize>> {
 
 fn parts_of(key: &Key, item: &Item, into: &mut Vec<Range<usize>>) {
     let mut add = |table: &Table| {
-        into.extend(header_of(table));
+        // One that only dotted names, or headers of tables below it, speak of has no header.
+        if !table.is_implicit() && !table.is_dotted() {
+            into.extend(table.span());
+        }
         for (name, item) in table {
             if let Some(key) = table.key(name) {
                 parts_of(key, item, into);
@@ -122,23 +131,6 @@ fn parts_of(key: &Key, item: &Item, into: &mut Vec<Range<usize>>) {
         Item::Table(table) => add(table),
         Item::ArrayOfTables(tables) => tables.iter().for_each(add),
     }
-}
-
-/// The header of a server's own table.
-fn header(document: &Document<&str>, name: &str) -> Option<Range<usize>> {
-    header_of(document.as_table().get(SERVERS)?.get(name)?.as_table()?)
-}
-
-/// None of a table that only dotted names, or headers of tables below it, speak of.
-fn header_of(table: &Table) -> Option<Range<usize>> {
-    if table.is_implicit() || table.is_dotted() { None } else { table.span() }
-}
-
-/// The whole lines that a part stands in. It has them for itself.
-fn lines(text: &str, range: &Range<usize>) -> Range<usize> {
-    let start = text[..range.start].rfind('\n').map_or(0, |at| at + 1);
-    let end = text[range.end..].find('\n').map_or(text.len(), |at| range.end + at + 1);
-    start..end
 }
 
 /// What is said about a server, if that is a program to start.
