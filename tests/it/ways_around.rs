@@ -94,11 +94,11 @@ fn files_are_opened_by_the_module_for_private_files_but_for_those_that_the_user_
                 "results, new files in a folder that the user names",
             ),
             (
-                "crates/mcp-span-cli/src/compat_client.rs",
+                "crates/mcp-span-cli/src/compat/client_info.rs",
                 "a file that the user names for mcp-remote",
             ),
             (
-                "crates/mcp-span-cli/src/compat_proxy.rs",
+                "crates/mcp-span-cli/src/compat/oauth2_proxy.rs",
                 "a file that the user names for mcp-oauth2-proxy",
             ),
             ("crates/mcp-span-cli/src/headers.rs", "--header-file"),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, ArgAction, Args, Command};
 
-use super::compat_proxy::Theirs;
+use super::compat::oauth2_proxy::Theirs;
 use super::config_place::{Found, read_file};
 use super::credentials::SOURCES;
 use super::report::Usage;

@@ -12,7 +12,7 @@ use std::ffi::{OsStr, OsString};
 use url::Url;
 
 use super::args::Connect;
-use super::compat_proxy;
+use super::compat::oauth2_proxy;
 use super::oauth::OAuth;
 use mcp_span::environment::Environment;
 
@@ -79,7 +79,7 @@ fn of<'a>(named: impl Iterator<Item = &'a String>, variables: &Variables) -> Env
         let found = variables.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| value.clone())
     };
-    if compat_proxy::is_meant(value) {
+    if oauth2_proxy::is_meant(value) {
         THEIRS.iter().for_each(|name| environment.withhold(*name));
     }
     for (name, _) in variables {

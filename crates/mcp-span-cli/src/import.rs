@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use serde_json::Value;
 
-use super::compat_remote::{self, Remote};
+use super::compat::mcp_remote::{self, Remote};
 use super::settings::Settings;
 use super::{Failure, account, args, headers, report};
 use mcp_span::auth::oauth::Foreign;
@@ -149,7 +149,7 @@ fn arguments(typed: &args::Connect) -> Remote {
     Remote {
         resource: given.oauth_resource.clone().filter(|text| !text.is_empty()),
         params: given.oauth_authorize_param.iter().filter_map(pair).collect(),
-        headers: lines.filter_map(|line| compat_remote::header(line)).collect(),
+        headers: lines.filter_map(|line| mcp_remote::header(line)).collect(),
         client_metadata_url: oauth.oauth_client_metadata_url.as_ref().map(ToString::to_string),
         token_endpoint: given.oauth_token_url.as_ref().map(ToString::to_string),
         ..Remote::default()

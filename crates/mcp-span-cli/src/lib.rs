@@ -16,13 +16,6 @@ mod candidates;
 mod check;
 mod commands;
 mod compat;
-mod compat_client;
-mod compat_flags;
-mod compat_name;
-mod compat_proxy;
-mod compat_remote;
-mod compat_renamed;
-mod compat_words;
 mod completions;
 mod config;
 mod config_file;
@@ -72,7 +65,7 @@ mod visit_args;
 
 use args::Parsed;
 use commands::{Command, Login};
-use compat::Translated;
+use compat::{Translated, oauth2_proxy};
 use config_file::ConfigFile;
 use mcp_span::secret::Scrubber;
 use mcp_span::{client, runtime};
@@ -119,7 +112,7 @@ fn start(typed: Vec<OsString>) -> Result<ExitCode, Failure> {
     let Translated { args, ignored, mut secrets, renamed } =
         compat::translate(typed, &command, lookup, is_name)?;
     let is_about = |url: Option<&str>| args::is_about(&args, &command, &file, url);
-    if let Some(theirs) = compat_proxy::read(lookup, is_about)? {
+    if let Some(theirs) = oauth2_proxy::read(lookup, is_about)? {
         file = file.behind(&theirs);
         secrets.extend(theirs.secrets);
     }

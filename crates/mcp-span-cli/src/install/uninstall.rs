@@ -1,19 +1,16 @@
 //! `mcp-span uninstall`: removes a server from a client.
 
-use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Args;
 use url::Url;
 
 use super::super::Failure;
-use super::super::args::whole;
-use super::super::compat_flags::Meaning;
-use super::super::compat_words::{Flags, Item};
+use super::super::compat;
 use super::super::report::Usage;
 use super::files::{Change, ClientFile};
 use super::outcome::{Action, Outcome};
-use super::server::{ServerEntry, StdioServer};
+use super::server::ServerEntry;
 use super::{ClientArgs, unreadable, verify};
 
 #[derive(Args)]
@@ -116,26 +113,8 @@ fn connects_to(entry: &ServerEntry, target: &str) -> bool {
     let same = |word: &str| {
         word == target || matches!((Url::parse(word), Url::parse(target)), (Ok(a), Ok(b)) if a == b)
     };
-    entry.server.as_ref().and_then(url_or_name).is_some_and(|word| same(&word))
-}
-
-/// The URL or the name that stands on the command line of an entry; a flag's value is neither.
-fn url_or_name(server: &StdioServer) -> Option<String> {
-    let words = server.args.iter().map(OsString::from).collect();
-    let items = Flags::of(&whole()).items(words).ok()?;
-    let words = items.into_iter().filter_map(|item| match item {
-        Item::Word(word) => Some(word),
-        Item::Theirs(_, Meaning::Url(_), values) => values.into_iter().next(),
-        // Others have nothing but the URL behind `--`.
-        Item::Unknown(words) => match <[_; 2]>::try_from(words) {
-            Ok([dashes, word]) if dashes == "--" => Some(word),
-            _ => None,
-        },
-        _ => None,
-    });
-    let mut words = words.filter_map(|word| word.into_string().ok()).peekable();
-    words.next_if(|word| word == "connect");
-    words.next()
+    let word = entry.server.as_ref().and_then(|server| compat::server_of(&server.args));
+    word.is_some_and(|word| same(&word))
 }
 
 /// What could have been meant.

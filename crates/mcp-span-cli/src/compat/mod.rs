@@ -7,17 +7,25 @@ use std::ffi::OsString;
 
 use clap::Command;
 
-use super::compat_client;
-use super::compat_flags::{Meaning, Program, SILENCE};
-use super::compat_name::{self, Named};
-use super::compat_remote::{self, Remote};
-use super::compat_renamed::Renamed;
-use super::compat_words::{Flags, Item};
+mod client_info;
+mod flags;
+pub(crate) mod mcp_remote;
+pub(crate) mod oauth2_proxy;
+mod program;
+mod renamed;
+mod words;
+
+use super::args::whole;
 use super::credentials::SOURCES;
 use super::oauth_given::is_callback_host;
 use super::report::Usage;
 use super::secrets::Secrets;
 use super::values::{seconds, some_seconds};
+use flags::{Meaning, Program, SILENCE};
+use mcp_remote::Remote;
+use program::Named;
+use renamed::Renamed;
+use words::{Flags, Item};
 
 /// A command line of ours, with what was left out of it.
 #[derive(Default, PartialEq, Eq)]
@@ -52,7 +60,7 @@ pub(super) fn translate(
     }
     let own = 1 + usize::from(subcommand.is_some());
     let flags = Flags::of(subcommand.unwrap_or(command));
-    let named = compat_name::find(&flags, args.get(own..).unwrap_or_default(), is_name)?;
+    let named = program::find(&flags, args.get(own..).unwrap_or_default(), is_name)?;
     if let Some(Named { words, .. }) = &named {
         args.drain(own + words.start..own + words.end);
     }
@@ -67,13 +75,32 @@ pub(super) fn translate(
     let items = flags.items(args.collect())?;
     line.take_stock(&items)?;
     if program.is_some_and(|program| program.is_mcp_remote) {
-        line.remote = Remote::of(&items, line.words_before_url);
+        line.remote = Remote::from_items(&items, line.words_before_url);
     }
     for item in items {
         line.add(item, &lookup)?;
     }
     let is_set = |name: &str| lookup(name).is_some_and(|value| !value.is_empty());
     Ok(line.finish(program, is_set))
+}
+
+/// The URL or the name of the server on a command line; a flag's value is neither.
+pub(super) fn server_of(args: &[String]) -> Option<String> {
+    let words = args.iter().map(OsString::from).collect();
+    let items = Flags::of(&whole()).items(words).ok()?;
+    let words = items.into_iter().filter_map(|item| match item {
+        Item::Word(word) => Some(word),
+        Item::Theirs(_, Meaning::Url(_), values) => values.into_iter().next(),
+        // Others have nothing but the URL behind `--`.
+        Item::Unknown(words) => match <[_; 2]>::try_from(words) {
+            Ok([dashes, word]) if dashes == "--" => Some(word),
+            _ => None,
+        },
+        _ => None,
+    });
+    let mut words = words.filter_map(|word| word.into_string().ok()).peekable();
+    words.next_if(|word| word == "connect");
+    words.next()
 }
 
 /// A line in the making.
@@ -142,7 +169,7 @@ impl Line {
             }
             Item::Word(word) => {
                 let is_too_much = self.has_url && !self.takes_more_servers;
-                if let Some(usage) = compat_name::misplaced(&word).filter(|_| is_too_much) {
+                if let Some(usage) = program::misplaced(&word).filter(|_| is_too_much) {
                     return Err(usage);
                 }
                 self.has_url = true;
@@ -212,8 +239,8 @@ impl Line {
     ) -> Result<(), Usage> {
         let text = values.first().map(|text| text.to_string_lossy()).unwrap_or_default();
         let (mut flags, secrets) = match meaning {
-            Meaning::Client => compat_client::information(name, &text, lookup)?,
-            _ => compat_client::metadata(name, &text)?,
+            Meaning::Client => client_info::information(name, &text, lookup)?,
+            _ => client_info::metadata(name, &text)?,
         };
         if self.remote.is_some() {
             // It comes back to its own address, whatever addresses the client has.
@@ -284,8 +311,8 @@ impl Line {
     /// What mcp-remote does without being told.
     fn add_its_own(&mut self, remote: &Remote) {
         for (ours, value) in [
-            ("oauth-callback-host", compat_remote::HOST.to_owned()),
-            ("oauth-callback-path", compat_remote::PATH.to_owned()),
+            ("oauth-callback-host", mcp_remote::HOST.to_owned()),
+            ("oauth-callback-path", mcp_remote::PATH.to_owned()),
             ("oauth-callback-port", remote.ports()),
         ] {
             if !self.typed.contains(ours) {

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 
 use clap::{Arg, Command};
 
-use super::compat_flags::{KEEP_ALIVE, Meaning, meaning};
-use super::report::Usage;
+use super::super::report::Usage;
+use super::flags::{KEEP_ALIVE, Meaning, meaning};
 
 /// Arguments that belong together.
 #[derive(PartialEq, Eq)]

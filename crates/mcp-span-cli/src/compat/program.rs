@@ -3,10 +3,10 @@
 use std::ffi::OsString;
 use std::ops::Range;
 
-use super::compat_flags::{Meaning, Program, is_runner, program};
-use super::compat_words::{Flags, Item};
-use super::report::Usage;
-use super::target::is_url;
+use super::super::report::Usage;
+use super::super::target::is_url;
+use super::flags::{Meaning, Program, is_runner, program};
+use super::words::{Flags, Item};
 
 /// A bridge, and which words to leave out with its name.
 pub(super) struct Named {

@@ -3,9 +3,9 @@
 use serde_json::{Map, Value};
 use url::Url;
 
-use super::oauth_given::{is_callback_host, is_callback_path};
-use super::report::Usage;
-use super::secrets::{Purpose, Secrets};
+use super::super::oauth_given::{is_callback_host, is_callback_path};
+use super::super::report::Usage;
+use super::super::secrets::{Purpose, Secrets};
 use mcp_span::config::expand;
 
 /// Our flags with their values, and secrets.

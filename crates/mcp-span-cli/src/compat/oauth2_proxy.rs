@@ -7,16 +7,16 @@ use std::ffi::OsString;
 
 use serde_json::{Map, Value};
 
-use super::compat_client::way_back;
-use super::report::Usage;
-use super::secrets::{Purpose, Secrets};
+use super::super::report::Usage;
+use super::super::secrets::{Purpose, Secrets};
+use super::client_info::way_back;
 
 /// What it says: values by our flags, and secrets.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Theirs {
-    pub(super) url: String,
-    pub(super) flags: Vec<(&'static str, String)>,
-    pub(super) secrets: Secrets,
+pub(crate) struct Theirs {
+    pub(crate) url: String,
+    pub(crate) flags: Vec<(&'static str, String)>,
+    pub(crate) secrets: Secrets,
 }
 
 /// A setting: its place in the file, its variable, and what becomes of it.
@@ -94,13 +94,13 @@ const DEFAULTS: [(&str, &str); 2] =
     [("oauth-auth-style", "body"), ("oauth-callback-port", "53682")];
 
 /// Whether its settings count.
-pub(super) fn is_meant(lookup: impl Fn(&str) -> Option<OsString>) -> bool {
+pub(crate) fn is_meant(lookup: impl Fn(&str) -> Option<OsString>) -> bool {
     [FILE, URL].iter().any(|name| lookup(name).is_some_and(|value| !value.is_empty()))
 }
 
 /// Reads all of it; `None` if it is not meant. What is wrong in it is no business of a command that
 /// is about another server than the one that it names, or about none: `is_about` knows.
-pub(super) fn read(
+pub(crate) fn read(
     lookup: impl Fn(&str) -> Option<String>,
     is_about: impl FnOnce(Option<&str>) -> bool,
 ) -> Result<Option<Theirs>, Usage> {
@@ -270,7 +270,7 @@ mod tests {
         use clap::CommandFactory;
         let command = crate::commands::Cli::command();
         let connect = command.find_subcommand("connect").unwrap();
-        let readme = include_str!("../../../README.md");
+        let readme = include_str!("../../../../README.md");
         for (_, _, variable, becomes) in SETTINGS {
             assert!(readme.contains(&format!("`{variable}`")), "{variable} is not in the README");
             let Some(flag) = target(*becomes) else { continue };
