@@ -239,7 +239,7 @@ async fn an_entry_is_found_by_its_url_by_its_name_or_by_being_the_only_one() {
         (&[][..], "one, two, three"),
         (&["https://a.example/mcp"][..], "Choose one with --name"),
         (&["https://c.example/mcp"][..], "has that name or URL"),
-        (&["--name", "four"][..], "has no server 'four'"),
+        (&["--name", "four"][..], "has that name or URL"),
     ] {
         let refused = home.run(&[&["uninstall", "kiro"], target].concat()).await;
         assert_eq!(refused.code, Some(2), "{target:?}");

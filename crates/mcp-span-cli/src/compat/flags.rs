@@ -3,18 +3,18 @@
 /// What a flag of another program becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
-    /// A switch without a counterpart.
-    Nothing,
-    /// The same with a value, which goes with it.
-    NothingWithValue,
+    /// Nothing: a switch without a counterpart.
+    Ignored,
     /// Our flag with this value, in place of a switch.
     Fixed(&'static str, &'static str),
     /// Our flag with the same value.
     Renamed(&'static str),
+    /// Our flag with the same value, each time.
+    Repeated(&'static str),
     /// Our flag with the same number of seconds, more than 0.
     Seconds(&'static str),
     /// How long an answer, or the next piece of it, may take: both are `--timeout` here.
-    Silence,
+    AnswerTimeout,
     /// The URL, to be spoken to by this transport only.
     Url(&'static str),
     /// A bearer token.
@@ -25,18 +25,18 @@ pub(super) enum Meaning {
     Client,
     /// The same for what is said of a client when it is registered.
     ClientMetadata,
-    /// Our flag with the same value, each time.
-    Each(&'static str),
-    /// The same flag under a name of ours, where the value is one that we take.
-    Host,
+    /// `--oauth-callback-host`, where the value is one that we take.
+    CallbackHost,
 }
+
+use Meaning::{Bearer, Fixed, Header, Renamed, Repeated, Seconds, Url};
 
 impl Meaning {
     /// How many arguments belong to it.
     pub(super) fn values(self) -> usize {
         match self {
-            Self::Nothing | Self::Fixed(..) => 0,
-            Self::Header => 2,
+            Self::Ignored | Fixed(..) => 0,
+            Header => 2,
             _ => 1,
         }
     }
@@ -44,67 +44,59 @@ impl Meaning {
 
 /// The meaning of a long flag, by its name without the dashes.
 pub(super) fn meaning(name: &str) -> Option<Meaning> {
-    let all = MCP_REMOTE.iter().chain(NOT_NEEDED).chain(OAUTH).chain(OTHERS);
-    all.into_iter().find(|(known, _)| *known == name).map(|(_, meaning)| *meaning)
+    let all = [MCP_REMOTE, SUPERGATEWAY, MCP_PROXY, MCP_STDIO];
+    all.into_iter().flatten().find(|(known, _)| *known == name).map(|(_, meaning)| *meaning)
 }
 
 /// mcp-remote pings so often where `--keep-alive` stands alone.
 pub(super) const KEEP_ALIVE: &str = "30";
 
 /// Seconds for each of mcp-remote's two timeouts of answers where only the other one is given.
-pub(super) const SILENCE: &str = "300";
+pub(super) const ANSWER_TIMEOUT: &str = "300";
 
-/// mcp-remote 0.15.1, all but the flags that are the same here: `--header`, `--header-file`,
-/// `--transport`, `--allow-http`, `--debug`, `--connect-timeout`.
-const MCP_REMOTE: &[(&str, Meaning)] = &[
-    ("silent", Meaning::Fixed("log-level", "off")),
-    ("ping-interval", Meaning::Seconds("keep-alive")),
-    ("headers-timeout", Meaning::Silence),
-    ("body-timeout", Meaning::Silence),
-];
+type Table = &'static [(&'static str, Meaning)];
 
-/// What we do anyway, do not do yet, or never will.
-const NOT_NEEDED: &[(&str, Meaning)] = &[
+/// mcp-remote 0.15.1, all but the flags that are flags of ours as well. The values of some are
+/// secrets.
+const MCP_REMOTE: Table = &[
+    ("auth-success-url", Renamed("oauth-success-url")),
+    ("auth-timeout", Seconds("oauth-login-timeout")),
+    ("authorize-param", Repeated("oauth-authorize-param")),
+    ("body-timeout", Meaning::AnswerTimeout),
+    ("callback-path", Renamed("oauth-callback-path")),
+    ("client-credentials", Fixed("oauth-grant", "client-credentials")),
+    ("client-metadata-url", Renamed("oauth-client-metadata-url")),
+    ("device-code", Fixed("oauth-grant", "device-code")),
     // The usual variables are read anyway; `--no-proxy` is for those who do not want it.
-    ("enable-proxy", Meaning::Nothing),
-    // A flag of our own by this name takes its place by itself.
-    ("disable-cookies", Meaning::Nothing),
-    ("protocol", Meaning::NothingWithValue),
-];
-
-/// Logging in. The values of some are secrets.
-const OAUTH: &[(&str, Meaning)] = &[
-    ("auth-success-url", Meaning::Renamed("oauth-success-url")),
-    ("auth-timeout", Meaning::Seconds("oauth-login-timeout")),
-    ("authorize-param", Meaning::Each("oauth-authorize-param")),
-    ("callback-path", Meaning::Renamed("oauth-callback-path")),
-    ("client-credentials", Meaning::Fixed("oauth-grant", "client-credentials")),
-    ("client-metadata-url", Meaning::Renamed("oauth-client-metadata-url")),
-    ("device-code", Meaning::Fixed("oauth-grant", "device-code")),
-    // A flag of our own by this name takes its place by itself.
-    ("disable-resource-parameter", Meaning::Nothing),
-    ("host", Meaning::Host),
-    ("resource", Meaning::Renamed("oauth-resource")),
+    ("enable-proxy", Meaning::Ignored),
+    ("headers-timeout", Meaning::AnswerTimeout),
+    ("host", Meaning::CallbackHost),
+    ("ping-interval", Seconds("keep-alive")),
+    ("resource", Renamed("oauth-resource")),
+    ("silent", Fixed("log-level", "off")),
     ("static-oauth-client-info", Meaning::Client),
     ("static-oauth-client-metadata", Meaning::ClientMetadata),
-    ("token-endpoint", Meaning::Renamed("oauth-token-url")),
-    // A flag of our own by this name takes its place by itself.
-    ("use-id-token", Meaning::Nothing),
+    ("token-endpoint", Renamed("oauth-token-url")),
 ];
 
-/// What the others have for a connection to a URL: supergateway 4.0.0, whose parser takes both
-/// spellings of a name, mcp-proxy 0.13.0 and mcp-stdio 0.45.2.
-const OTHERS: &[(&str, Meaning)] = &[
-    ("sse", Meaning::Url("sse")),
-    ("streamableHttp", Meaning::Url("http")),
-    ("streamable-http", Meaning::Url("http")),
-    ("oauth2Bearer", Meaning::Bearer),
-    ("oauth2-bearer", Meaning::Bearer),
-    ("logLevel", Meaning::Renamed("log-level")),
-    ("headers", Meaning::Header),
-    ("bearer-token", Meaning::Bearer),
-    ("timeout-connect", Meaning::Seconds("connect-timeout")),
-    ("timeout-read", Meaning::Seconds("timeout")),
+/// supergateway 4.0.0, whose parser takes both spellings of a name.
+const SUPERGATEWAY: Table = &[
+    ("logLevel", Renamed("log-level")),
+    ("oauth2Bearer", Bearer),
+    ("oauth2-bearer", Bearer),
+    ("sse", Url("sse")),
+    ("streamableHttp", Url("http")),
+    ("streamable-http", Url("http")),
+];
+
+/// mcp-proxy 0.13.0.
+const MCP_PROXY: Table = &[("headers", Header)];
+
+/// mcp-stdio 0.45.2.
+const MCP_STDIO: Table = &[
+    ("bearer-token", Bearer),
+    ("timeout-connect", Seconds("connect-timeout")),
+    ("timeout-read", Seconds("timeout")),
 ];
 
 /// A program whose name was left in the arguments.
@@ -139,16 +131,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_stands_in_one_table_only() {
-        let mut names: Vec<&str> = [MCP_REMOTE, NOT_NEEDED, OAUTH, OTHERS]
-            .concat()
-            .iter()
-            .map(|(name, _)| *name)
-            .collect();
-        names.sort_unstable();
-        let count = names.len();
-        names.dedup();
-        assert_eq!(names.len(), count);
+    fn every_name_stands_in_one_table_and_is_no_flag_of_ours() {
+        let command = crate::args::whole();
+        let all = [MCP_REMOTE, SUPERGATEWAY, MCP_PROXY, MCP_STDIO].concat();
+        for (name, _) in &all {
+            assert_eq!(all.iter().filter(|(other, _)| other == name).count(), 1, "{name}");
+            let is_ours = |arg: &clap::Arg| {
+                arg.get_long() == Some(name)
+                    || arg.get_all_aliases().unwrap_or_default().contains(name)
+            };
+            assert!(!command.get_arguments().any(is_ours), "{name} is a flag of ours");
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use url::Url;
 use super::super::target::is_url;
 use super::super::{headers, md5};
 use super::flags::Meaning;
-use super::words::Item;
+use super::words::{Item, value};
 use mcp_span::limits::CALLBACK_PORTS;
 
 /// All that it tells logins apart by.
@@ -44,7 +44,8 @@ impl Remote {
                 }
                 Item::Ours(name, words) if name == "header-file" => {
                     // One that cannot be read ends the program a little later.
-                    let lines = headers::read_file(value(words).as_ref()).unwrap_or_default();
+                    let lines =
+                        headers::read_file(value(words).as_ref().as_ref()).unwrap_or_default();
                     found.headers.extend(lines.iter().filter_map(|(_, line)| header(line)));
                 }
                 Item::Ours(name, _) if name == "oauth-no-resource" => sends_resource = false,
@@ -104,19 +105,6 @@ pub(crate) const HOST: &str = if cfg!(windows) { "127.0.0.1" } else { "localhost
 /// The path of its address.
 pub(crate) const PATH: &str = "/oauth/callback";
 
-/// The value of a flag, behind it or glued to it.
-fn value(words: &[OsString]) -> String {
-    let word = |at: usize| words.get(at).map(|word| word.to_string_lossy().into_owned());
-    match word(1) {
-        Some(value) => value,
-        None => {
-            let word = word(0).unwrap_or_default();
-            let glued = word.split_once('=').filter(|_| word.starts_with("--"));
-            glued.map_or_else(|| word.trim_start_matches("-H").to_owned(), |(_, v)| v.to_owned())
-        }
-    }
-}
-
 /// A header as mcp-remote reads it.
 pub(crate) fn header(line: &str) -> Option<(String, String)> {
     let (name, value) = line.split_once(':')?;
@@ -160,11 +148,5 @@ mod tests {
         assert_eq!(header("X-A:  b: c "), Some(("X-A".into(), "b: c ".into())));
         assert_eq!(header("X A: b"), None);
         assert_eq!(header("nothing"), None);
-        for words in
-            [&["--header", "X-A: b"][..], &["--header=X-A: b"], &["-H", "X-A: b"], &["-HX-A: b"]]
-        {
-            let words: Vec<OsString> = words.iter().map(OsString::from).collect();
-            assert_eq!(value(&words), "X-A: b");
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! The files of clients: read, backed up, and replaced in one step.
 
 use std::fs::{self, File, Metadata, TryLockError};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -112,20 +112,19 @@ impl ClientFile {
     /// Its text; None if it is not there.
     fn read(&self) -> Result<Option<String>, Failure> {
         let path = self.path.display();
+        let failed = |error| cannot("read", &self.path, &error);
+        let meta = match fs::metadata(&self.real) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            meta => meta.map_err(failed)?,
+        };
         // To open a pipe would wait for somebody to write to it.
-        if fs::metadata(&self.real).is_ok_and(|meta| !meta.is_file()) {
+        if !meta.is_file() {
             return Err(Usage::new(format!("{path} is not a file")).into());
         }
-        let file = match File::open(&self.real) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            opened => opened.map_err(|error| cannot("read", &self.path, &error))?,
-        };
-        let mut bytes = Vec::new();
-        let read = file.take(CLIENT_FILE + 1).read_to_end(&mut bytes);
-        read.map_err(|error| cannot("read", &self.path, &error))?;
-        if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > CLIENT_FILE {
+        if meta.len() > CLIENT_FILE {
             return Err(Usage::new(format!("{path} is too large for a configuration file")).into());
         }
+        let bytes = fs::read(&self.real).map_err(failed)?;
         let text = String::from_utf8(bytes).map_err(|error| {
             let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
             let line = valid.split(|byte| *byte == b'\n').count();

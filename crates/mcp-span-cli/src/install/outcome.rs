@@ -35,19 +35,22 @@ impl Outcome<'_> {
     /// The outcome on stdout, warnings on stderr.
     pub(super) fn print(&self) -> Result<ExitCode, Failure> {
         let (name, title, path) = (self.name, self.place.client.title, self.file.display());
-        let next = match self.action {
-            Action::Printed | Action::Unchanged => "",
-            Action::Removed => "Restart the client if it still shows the server.",
-            Action::Installed | Action::Replaced => self.place.client.next,
-        };
-        let (action, sentence) = match self.action {
-            Action::Printed => ("printed", format!("nothing was changed. Add this to {path}")),
-            Action::Installed => ("installed", format!("Installed {name} in {title}: {path}")),
-            Action::Replaced => ("replaced", format!("Replaced {name} in {title}: {path}")),
-            Action::Unchanged => {
-                ("unchanged", format!("{name} is already installed in {title}: {path}"))
+        let client_next = self.place.client.next;
+        let (action, sentence, next) = match self.action {
+            Action::Printed => ("printed", format!("nothing was changed. Add this to {path}"), ""),
+            Action::Installed => {
+                ("installed", format!("Installed {name} in {title}: {path}"), client_next)
             }
-            Action::Removed => ("removed", format!("Removed {name} from {title}: {path}")),
+            Action::Replaced => {
+                ("replaced", format!("Replaced {name} in {title}: {path}"), client_next)
+            }
+            Action::Unchanged => {
+                ("unchanged", format!("{name} is already installed in {title}: {path}"), "")
+            }
+            Action::Removed => {
+                let next = "Restart the client if it still shows the server.";
+                ("removed", format!("Removed {name} from {title}: {path}"), next)
+            }
         };
         if self.place.json {
             report::print(&self.json(action, next))?;

@@ -80,32 +80,30 @@ fn choose<'a>(
     typed: &Uninstall,
     file: &ClientFile,
 ) -> Result<&'a ServerEntry, Usage> {
-    let path = file.path.display();
-    let ours = || ours(entries);
-    let named = |name: &str| entries.iter().find(|entry| entry.name == name);
-    if let Some(name) = &typed.name {
-        return named(name)
-            .ok_or_else(|| Usage::new(format!("{path} has no server '{name}'{}", ours())));
-    }
-    let is_meant = |entry: &&ServerEntry| {
-        entry.is_ours() && typed.target.as_ref().is_none_or(|target| connects_to(entry, target))
+    let is_meant = |entry: &&ServerEntry| match (&typed.name, &typed.target) {
+        (Some(name), _) => entry.name == *name,
+        // The name of one entry may be where another leads to.
+        (None, Some(target)) => {
+            entry.name == *target || (entry.is_ours() && connects_to(entry, target))
+        }
+        (None, None) => entry.is_ours(),
     };
     let found: Vec<_> = entries.iter().filter(is_meant).collect();
-    let named = typed.target.as_deref().and_then(named);
-    match (found.as_slice(), named) {
-        // The name of one entry may be where another leads to.
-        ([one], Some(named)) if one.name != named.name => Err(Usage::new(format!(
-            "'{}' is the name of one server, and what '{}' connects to. Choose one with --name",
-            named.name, one.name
-        ))),
-        ([one], _) => Ok(one),
-        ([], Some(named)) => Ok(named),
-        ([], None) if typed.target.is_some() => {
-            Err(Usage::new(format!("no server in {path} has that name or URL{}", ours())))
+    let ours: Vec<_> = entries.iter().filter(|entry| entry.is_ours()).collect();
+    let path = file.path.display();
+    let (sentence, choice) = match found.as_slice() {
+        [one] => return Ok(one),
+        [] if typed.name.is_none() && typed.target.is_none() => {
+            (format!("no server in {path} runs mcp-span"), ours)
         }
-        ([], None) => Err(Usage::new(format!("no server in {path} runs mcp-span"))),
-        _ => Err(Usage::new(format!("{path} has several servers that match{}", ours()))),
+        [] => (format!("no server in {path} has that name or URL"), ours),
+        _ => (format!("several servers in {path} match"), found),
+    };
+    let names: Vec<_> = choice.iter().map(|entry| entry.name.as_str()).collect();
+    if names.is_empty() {
+        return Err(Usage::new(sentence));
     }
+    Err(Usage::new(format!("{sentence}. Choose one with --name: {}", names.join(", "))))
 }
 
 /// Whether the entry is about the server `target`. URLs can be written in several ways.
@@ -115,16 +113,6 @@ fn connects_to(entry: &ServerEntry, target: &str) -> bool {
     };
     let word = entry.server.as_ref().and_then(|server| compat::server_of(&server.args));
     word.is_some_and(|word| same(&word))
-}
-
-/// What could have been meant.
-fn ours(entries: &[ServerEntry]) -> String {
-    let names = entries.iter().filter(|entry| entry.is_ours()).map(|entry| entry.name.as_str());
-    let names: Vec<_> = names.collect();
-    if names.is_empty() {
-        return String::new();
-    }
-    format!(". Choose one with --name: {}", names.join(", "))
 }
 
 fn not_ours(file: &ClientFile, entry: &ServerEntry) -> Usage {
