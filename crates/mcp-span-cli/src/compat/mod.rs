@@ -68,22 +68,22 @@ pub(super) fn translate(
         items.drain(range);
         program
     });
-    let mut line = Line {
-        done: Translated { args, ..Translated::default() },
+    let mut translator = Translator {
+        translated: Translated { args, ..Translated::default() },
         words_before_url,
         takes_more_servers: command.get_positionals().any(|arg| arg.get_id() == "more"),
         known: command.get_arguments().filter_map(Arg::get_long).map(str::to_owned).collect(),
-        ..Line::default()
+        ..Translator::default()
     };
-    line.take_stock(&items)?;
+    translator.scan(&items)?;
     if program.is_some_and(|program| program.is_mcp_remote) {
-        line.remote = Remote::from_items(&items, words_before_url);
+        translator.remote = Remote::from_items(&items, words_before_url);
     }
     for item in items {
-        line.add(item, &lookup)?;
+        translator.add(item, &lookup)?;
     }
     let is_set = |name: &str| lookup(name).is_some_and(|value| !value.is_empty());
-    Ok(line.finish(program, is_set))
+    Ok(translator.finish(program, is_set))
 }
 
 /// Puts the name of a command in front of the flags that were typed before it: they are its own, and
@@ -133,10 +133,10 @@ pub(super) fn server_of(args: &[String]) -> Option<String> {
     words.next()
 }
 
-/// A line in the making.
+/// A command line in the making.
 #[derive(Default)]
-struct Line {
-    done: Translated,
+struct Translator {
+    translated: Translated,
     /// What goes behind all flags.
     tail: Vec<OsString>,
     /// The flags of ours that were typed.
@@ -157,9 +157,9 @@ struct Line {
     answer_timeouts: Vec<(String, String)>,
 }
 
-impl Line {
+impl Translator {
     /// Ours wins over theirs wherever it stands, so it has to be known beforehand.
-    fn take_stock(&mut self, items: &[Item]) -> Result<(), Usage> {
+    fn scan(&mut self, items: &[Item]) -> Result<(), Usage> {
         let mut headers = 0;
         let mut bearers = 0;
         for item in items {
@@ -187,17 +187,17 @@ impl Line {
 
     fn add(&mut self, item: Item, lookup: impl Fn(&str) -> Option<String>) -> Result<(), Usage> {
         match item {
-            Item::Ours(_, words) => self.done.args.extend(words),
+            Item::Ours(_, words) => self.translated.args.extend(words),
             Item::Theirs(name, meaning, values) => {
                 self.add_theirs(&name, meaning, values, lookup)?;
             }
             Item::Word(word) if self.words_before_url > 0 => {
                 self.words_before_url -= 1;
-                self.done.args.push(word);
+                self.translated.args.push(word);
             }
             // An OAuth callback port, which mcp-remote has behind the URL.
             Item::Word(word) if self.has_url && word.to_str().is_some_and(is_port) => {
-                self.make("port", "oauth-callback-port", word);
+                self.set_flag("port", "oauth-callback-port", word);
             }
             Item::Word(word) => {
                 let misplaced = program::misplaced(word.to_str().unwrap_or_default());
@@ -206,9 +206,9 @@ impl Line {
                     return Err(usage);
                 }
                 self.has_url = true;
-                self.done.args.push(word);
+                self.translated.args.push(word);
             }
-            Item::Unknown(word) => self.done.args.push(word),
+            Item::Unknown(word) => self.translated.args.push(word),
             Item::Rest(words) => self.tail = ["--".into()].into_iter().chain(words).collect(),
         }
         Ok(())
@@ -228,19 +228,19 @@ impl Line {
             Meaning::Ignored => self.ignore(name),
             // `--ping-interval` says the same with a number.
             Meaning::Fixed("keep-alive", _) if self.has_interval => {}
-            Meaning::Fixed(ours, value) => self.make(name, ours, value.into()),
-            Meaning::Renamed(ours) => self.rename(name, ours, first),
+            Meaning::Fixed(ours, value) => self.set_flag(name, ours, value.into()),
+            Meaning::Renamed(ours) => self.rename_flag(name, ours, first),
             Meaning::Repeated(ours) => {
                 self.made.remove(ours);
-                self.rename(name, ours, first);
+                self.rename_flag(name, ours, first);
             }
             Meaning::CallbackHost if is_callback_host(&text()) => {
-                self.rename(name, "oauth-callback-host", first);
+                self.rename_flag(name, "oauth-callback-host", first);
             }
             Meaning::CallbackHost => self.ignore(name),
             Meaning::Seconds(ours) => {
                 some_seconds(&text()).map_err(|why| Usage::new(format!("{name}: {why}")))?;
-                self.rename(name, ours, first);
+                self.rename_flag(name, ours, first);
             }
             Meaning::AnswerTimeout => {
                 seconds(&text()).map_err(|why| Usage::new(format!("{name}: {why}")))?;
@@ -248,10 +248,10 @@ impl Line {
             }
             Meaning::Url(transport) => {
                 if !self.typed.contains("transport") {
-                    self.make(name, "transport", transport.into());
+                    self.set_flag(name, "transport", transport.into());
                 }
                 self.has_url = true;
-                self.done.args.push(first);
+                self.translated.args.push(first);
             }
             Meaning::Bearer if first.is_empty() => {
                 return Err(Usage::new(format!("{name}: the token is empty")));
@@ -271,12 +271,12 @@ impl Line {
         for (ours, value) in flags {
             // mcp-remote comes back to its own address, whatever addresses the client has.
             if self.remote.is_none() || !ours.starts_with("oauth-callback-") {
-                self.make(name, ours, value.into());
+                self.set_flag(name, ours, value.into());
             }
         }
         // A client of ours has a secret of its own, or none.
         if !self.typed.contains("oauth-client-id") {
-            self.done.secrets.extend(secrets);
+            self.translated.secrets.extend(secrets);
         }
     }
 
@@ -286,32 +286,32 @@ impl Line {
         word.push(": ");
         word.push(scheme);
         word.push(value);
-        self.done.args.push(word);
+        self.translated.args.push(word);
     }
 
     /// A flag of ours; where it was typed as well, that one stays. Of theirs, the first counts.
-    fn make(&mut self, name: &str, ours: &str, value: OsString) {
+    fn set_flag(&mut self, name: &str, ours: &str, value: OsString) {
         if self.typed.contains(ours) || !self.known.contains(ours) {
             return self.ignore(name);
         }
         if self.made.insert(ours.to_owned()) {
             let mut word = OsString::from(format!("--{ours}="));
             word.push(value);
-            self.done.args.push(word);
+            self.translated.args.push(word);
         }
     }
 
     /// The same for a flag whose value is the one that was typed.
-    fn rename(&mut self, name: &str, ours: &'static str, value: OsString) {
+    fn rename_flag(&mut self, name: &str, ours: &'static str, value: OsString) {
         if !self.typed.contains(ours) {
-            self.done.renamed.add(name, ours);
+            self.translated.renamed.add(name, ours);
         }
-        self.make(name, ours, value);
+        self.set_flag(name, ours, value);
     }
 
     fn ignore(&mut self, name: &str) {
-        if !self.done.ignored.iter().any(|known| known == name) {
-            self.done.ignored.push(name.to_owned());
+        if !self.translated.ignored.iter().any(|known| known == name) {
+            self.translated.ignored.push(name.to_owned());
         }
     }
 
@@ -319,13 +319,13 @@ impl Line {
         let timeouts = std::mem::take(&mut self.answer_timeouts);
         let longest = longest_timeout(&timeouts);
         for (name, _) in &timeouts {
-            self.make(name, "timeout", longest.into());
+            self.set_flag(name, "timeout", longest.into());
         }
         let is_supplied =
             self.has_authorization || SOURCES.iter().any(|source| self.typed.contains(*source));
         let token = program.and_then(|program| program.token).filter(|name| is_set(name));
         if let Some(variable) = token.filter(|_| !is_supplied) {
-            self.make(variable, "bearer-env", variable.into());
+            self.set_flag(variable, "bearer-env", variable.into());
         }
         // What mcp-remote does without being told.
         if let Some(remote) = self.remote.take() {
@@ -335,7 +335,7 @@ impl Line {
                 ("oauth-callback-port", remote.ports()),
             ] {
                 if !self.typed.contains(ours) {
-                    self.make(ours, ours, value.into());
+                    self.set_flag(ours, ours, value.into());
                 }
             }
             self.switch_on("oauth-offered-scopes");
@@ -343,13 +343,13 @@ impl Line {
                 self.switch_on("profile-by-headers");
             }
         }
-        self.done.args.append(&mut self.tail);
-        self.done
+        self.translated.args.append(&mut self.tail);
+        self.translated
     }
 
     fn switch_on(&mut self, ours: &str) {
         if !self.typed.contains(ours) && self.known.contains(ours) {
-            self.done.args.push(format!("--{ours}").into());
+            self.translated.args.push(format!("--{ours}").into());
         }
     }
 }

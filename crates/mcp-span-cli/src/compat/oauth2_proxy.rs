@@ -21,11 +21,11 @@ pub(crate) struct Theirs {
 }
 
 /// A setting: its place in the file, its variable, and what becomes of it.
-type Row = (&'static str, &'static str, Becomes);
+type Row = (&'static str, &'static str, Conversion);
 
 /// How a value is read, and what it is here.
 #[derive(Clone, Copy)]
-enum Becomes {
+enum Conversion {
     /// The value of our flag.
     Text(&'static str),
     /// The same, one of these.
@@ -45,7 +45,7 @@ enum Becomes {
     Url,
 }
 
-use Becomes::{Hidden, Integer, Milliseconds, Off, On, OneOf, Parameters, Text};
+use Conversion::{Hidden, Integer, Milliseconds, Off, On, OneOf, Parameters, Text};
 
 /// The two variables that say that the settings are meant.
 const URL: &str = "UPSTREAM_URL";
@@ -56,7 +56,7 @@ const GRANTS: &[&str] = &["client_credentials", "authorization_code"];
 const MOST: i64 = i32::MAX as i64;
 
 const SETTINGS: &[Row] = &[
-    ("upstream.url", URL, Becomes::Url),
+    ("upstream.url", URL, Conversion::Url),
     ("upstream.timeoutMs", "UPSTREAM_TIMEOUT_MS", Milliseconds("timeout")),
     ("upstream.openServerStream", "UPSTREAM_OPEN_SERVER_STREAM", Off("no-server-stream")),
     ("upstream.protocolVersion", "UPSTREAM_PROTOCOL_VERSION", Text("protocol-version")),
@@ -119,12 +119,12 @@ pub(crate) fn read(
     }
     let document = document?;
     let mut theirs = Theirs::default();
-    for (path, variable, becomes) in SETTINGS {
+    for (path, variable, conversion) in SETTINGS {
         // A variable beats the file.
         if let Some(text) = lookup(variable) {
-            theirs.add(variable, from_text(text, *becomes), *becomes)?;
+            theirs.add(variable, from_text(text, *conversion), *conversion)?;
         } else if let Some(value) = setting(&document, path) {
-            theirs.add(path, value.clone(), *becomes)?;
+            theirs.add(path, value.clone(), *conversion)?;
         }
     }
     theirs.check()?;
@@ -137,8 +137,8 @@ fn setting<'a>(document: &'a Value, path: &str) -> Option<&'a Value> {
 }
 
 /// A variable's text as it would stand in the file; as it is where it is wrong.
-fn from_text(text: String, becomes: Becomes) -> Value {
-    let value = match becomes {
+fn from_text(text: String, conversion: Conversion) -> Value {
+    let value = match conversion {
         Integer(..) | Milliseconds(_) => text.trim().parse::<i64>().ok().map(Value::from),
         On(_) | Off(_) => {
             let text = text.trim().to_ascii_lowercase();
@@ -151,7 +151,7 @@ fn from_text(text: String, becomes: Becomes) -> Value {
 }
 
 impl Theirs {
-    fn add(&mut self, name: &str, value: Value, becomes: Becomes) -> Result<(), Usage> {
+    fn add(&mut self, name: &str, value: Value, conversion: Conversion) -> Result<(), Usage> {
         let must = |what: &str| Usage::new(format!("{name} must be {what}"));
         let text = || value.as_str().ok_or_else(|| must("a text")).map(str::to_owned);
         let switch = || value.as_bool().ok_or_else(|| must("true or false"));
@@ -160,8 +160,8 @@ impl Theirs {
             Some(_) => Err(must(&format!("an integer from {least} to {most}, got {value}"))),
             None => Err(must(&format!("an integer, got {value}"))),
         };
-        match becomes {
-            Becomes::Url => self.url = text()?,
+        match conversion {
+            Conversion::Url => self.url = text()?,
             Text(flag) => self.flags.push((flag, text()?)),
             Hidden(purpose) => self.secrets.add(purpose, text()?),
             OneOf(flag, known) => {
@@ -227,15 +227,15 @@ mod tests {
     use super::*;
 
     /// Our flag for a setting, if it has one.
-    fn target(becomes: Becomes) -> Option<&'static str> {
-        match becomes {
+    fn target(conversion: Conversion) -> Option<&'static str> {
+        match conversion {
             Text(flag)
             | OneOf(flag, _)
             | Integer(flag, ..)
             | Milliseconds(flag)
             | On(flag)
             | Off(flag) => Some(flag),
-            Parameters | Hidden(_) | Becomes::Url => None,
+            Parameters | Hidden(_) | Conversion::Url => None,
         }
     }
 
@@ -245,9 +245,9 @@ mod tests {
         let command = crate::commands::Cli::command();
         let connect = command.find_subcommand("connect").unwrap();
         let readme = include_str!("../../../../README.md");
-        for (_, variable, becomes) in SETTINGS {
+        for (_, variable, conversion) in SETTINGS {
             assert!(readme.contains(&format!("`{variable}`")), "{variable} is not in the README");
-            let Some(flag) = target(*becomes) else { continue };
+            let Some(flag) = target(*conversion) else { continue };
             let mut known = connect.get_arguments();
             let argument = known.find(|argument| argument.get_long() == Some(flag));
             let argument = argument.unwrap_or_else(|| panic!("no flag --{flag} for {variable}"));

@@ -35,8 +35,9 @@ pub(super) struct CommandLine {
 struct Flag {
     long: String,
     value: Option<String>,
-    /// Written `--flag=value`: the value can be missing, or looks like a flag.
-    is_glued: bool,
+    args: Vec<String>,
+    /// The same without secrets.
+    shown: String,
 }
 
 /// Flags of `install` that say nothing about the server.
@@ -102,7 +103,7 @@ impl CommandLine {
 
     pub(super) fn args(&self) -> Vec<String> {
         let mut args = self.server.clone();
-        args.extend(self.flags.iter().flat_map(Flag::args));
+        args.extend(self.flags.iter().flat_map(|flag| flag.args.clone()));
         if !self.program.is_empty() {
             args.push("--".to_owned());
             args.extend(self.program.iter().cloned());
@@ -113,7 +114,7 @@ impl CommandLine {
     /// The same without secrets, in a line.
     pub(super) fn shown(&self) -> String {
         let mut words = vec![self.shown_server.clone()];
-        words.extend(self.flags.iter().map(Flag::shown));
+        words.extend(self.flags.iter().map(|flag| flag.shown.clone()));
         if let [first, rest @ ..] = self.program.as_slice() {
             let more = if rest.is_empty() { "" } else { " …" };
             words.push(format!("-- {first}{more}"));
@@ -177,37 +178,27 @@ impl CommandLine {
 impl Flag {
     fn new(arg: &Arg, value: &OsStr) -> Result<Self, Usage> {
         let long = arg.get_long().unwrap_or_default().to_owned();
+        let flag = format!("--{long}");
         if !arg.get_action().takes_values() {
-            return Ok(Self { long, value: None, is_glued: false });
+            return Ok(Self { long, value: None, args: vec![flag.clone()], shown: flag });
         }
         let value = value
             .to_str()
-            .ok_or_else(|| Usage::new(format!("the value of --{long} is not valid UTF-8")))?;
+            .ok_or_else(|| Usage::new(format!("the value of {flag} is not valid UTF-8")))?;
         let value = match arg.get_value_hint() {
             ValueHint::AnyPath => absolute(&long, value)?,
             _ => value.to_owned(),
         };
+        let shown = config::shown_value(&long, std::slice::from_ref(&value));
+        let shown = shlex::try_quote(&shown).unwrap_or(Cow::Borrowed(&shown));
+        let shown = format!("{flag} {shown}");
         let can_be_missing = arg.get_num_args().is_some_and(|range| range.min_values() == 0);
-        let is_glued = can_be_missing || value.starts_with('-');
-        Ok(Self { long, value: Some(value), is_glued })
-    }
-
-    fn args(&self) -> Vec<String> {
-        let flag = format!("--{}", self.long);
-        match &self.value {
-            None => vec![flag],
-            Some(value) if self.is_glued => vec![format!("{flag}={value}")],
-            Some(value) => vec![flag, value.clone()],
-        }
-    }
-
-    /// The flag without secrets.
-    fn shown(&self) -> String {
-        let Self { long, value, .. } = self;
-        let Some(value) = value else { return format!("--{long}") };
-        let shown = config::shown_value(long, std::slice::from_ref(value));
-        let quoted = shlex::try_quote(&shown).unwrap_or(Cow::Borrowed(&shown));
-        format!("--{long} {quoted}")
+        let args = if can_be_missing || value.starts_with('-') {
+            vec![format!("{flag}={value}")]
+        } else {
+            vec![flag, value.clone()]
+        };
+        Ok(Self { long, value: Some(value), args, shown })
     }
 }
 
