@@ -96,12 +96,8 @@ fn files_are_opened_by_the_module_for_private_files_but_for_those_that_the_user_
                 "results, in files or a folder that the user names",
             ),
             (
-                "crates/mcp-span-cli/src/compat_client.rs",
+                "crates/mcp-span-cli/src/compat/client_info.rs",
                 "a file that the user names for mcp-remote",
-            ),
-            (
-                "crates/mcp-span-cli/src/compat_proxy.rs",
-                "a file that the user names for mcp-oauth2-proxy",
             ),
             ("crates/mcp-span-cli/src/hub.rs", "mcp-hub's list, which names ports of this machine"),
             (

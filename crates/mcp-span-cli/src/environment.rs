@@ -13,7 +13,8 @@ use url::Url;
 
 use super::account::{browser, paste, process};
 use super::args::Connect;
-use super::{compat_proxy, folders, oauth};
+use super::compat::oauth2_proxy;
+use super::{folders, oauth};
 use mcp_span::ServerOptions;
 use mcp_span::environment::Environment;
 use mcp_span::options::{Context, Variables};
@@ -69,7 +70,7 @@ pub(super) fn state_dirs(
 /// For a server that is started, and for a command that prints credentials.
 fn for_programs(variables: &Variables) -> Environment {
     let mut environment = Environment::default();
-    if compat_proxy::is_meant(|name| variables.get(name).map(OsStr::to_owned)) {
+    if oauth2_proxy::is_meant(|name| variables.get(name).map(OsStr::to_owned)) {
         THEIRS.iter().for_each(|name| environment.withhold(*name));
     }
     for (name, _) in variables.iter() {

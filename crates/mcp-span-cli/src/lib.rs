@@ -14,13 +14,6 @@ mod candidates;
 mod check;
 mod commands;
 mod compat;
-mod compat_client;
-mod compat_flags;
-mod compat_name;
-mod compat_proxy;
-mod compat_remote;
-mod compat_renamed;
-mod compat_words;
 mod completions;
 mod config;
 mod config_file;
@@ -54,7 +47,7 @@ mod trace;
 
 use args::Parsed;
 use commands::{Command, Login};
-use compat::Translated;
+use compat::{Translated, oauth2_proxy};
 use config_file::ConfigFile;
 use mcp_span::ServerOptions;
 use mcp_span::secret::Scrubber;
@@ -179,7 +172,7 @@ fn behind(parsed: &mut Parsed, file: ConfigFile, secrets: Secrets) -> Result<Lin
         let names_other = typed.mcp_hub.is_some() || typed.command.is_some();
         !is_demo && !names_other && (typed.url.is_none() || typed.url.as_deref() == url)
     };
-    if let Some(theirs) = compat_proxy::read(|name| std::env::var(name).ok(), is_about)? {
+    if let Some(theirs) = oauth2_proxy::read(|name| std::env::var(name).ok(), is_about)? {
         connect.options.merge(theirs.options()?);
     }
     Ok(Line { typed: connect.clone(), file, defaults })

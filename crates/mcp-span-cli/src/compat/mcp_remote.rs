@@ -6,31 +6,31 @@ use std::ffi::OsString;
 
 use url::Url;
 
-use super::compat_flags::Meaning;
-use super::compat_words::Item;
-use super::target::is_url;
+use super::super::target::is_url;
+use super::flags::Meaning;
+use super::words::{Item, value};
 use mcp_span::ServerOptions;
 use mcp_span::limits::CALLBACK_PORTS;
 
 /// All that it tells logins apart by.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Remote {
+pub(crate) struct Remote {
     /// As it was typed.
-    pub(super) url: String,
-    pub(super) resource: Option<String>,
-    pub(super) params: BTreeMap<String, String>,
+    pub(crate) url: String,
+    pub(crate) resource: Option<String>,
+    pub(crate) params: BTreeMap<String, String>,
     /// As they were typed, with the names of variables.
-    pub(super) headers: BTreeMap<String, String>,
-    pub(super) client_metadata_url: Option<String>,
-    pub(super) token_endpoint: Option<String>,
+    pub(crate) headers: BTreeMap<String, String>,
+    pub(crate) client_metadata_url: Option<String>,
+    pub(crate) token_endpoint: Option<String>,
     /// The authorization server knows the address already.
-    pub(super) is_registered: bool,
+    pub(crate) is_registered: bool,
 }
 
 impl Remote {
     /// Reads it out of a command line; `None` if there is no URL behind the words that stand before
     /// one.
-    pub(super) fn of(items: &[Item], mut words_before_url: usize) -> Option<Self> {
+    pub(super) fn from_items(items: &[Item], mut words_before_url: usize) -> Option<Self> {
         let mut found = Self::default();
         let mut sends_resource = true;
         for item in items {
@@ -45,7 +45,7 @@ impl Remote {
                 Item::Ours(name, words) if name == "header-file" => {
                     // One that cannot be read ends the program a little later.
                     let mut options = ServerOptions::default();
-                    options.header_file = Some(value(words).into());
+                    options.header_file = Some(value(words).as_ref().into());
                     let lines = options.header_lines().unwrap_or_default();
                     found.headers.extend(lines.iter().filter_map(|(_, line)| header(line)));
                 }
@@ -78,7 +78,7 @@ impl Remote {
     }
 
     /// What its files are named by.
-    pub(super) fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         let mut parts = vec![self.url.clone()];
         parts.extend(self.resource.clone());
         parts.extend(object(&self.params));
@@ -89,7 +89,7 @@ impl Remote {
     }
 
     /// The ports that it tries one after the other; one alone where the address is registered.
-    pub(super) fn ports(&self) -> String {
+    pub(crate) fn ports(&self) -> String {
         let name = self.name();
         let number = name.get(..4).and_then(|start| u32::from_str_radix(start, 16).ok());
         let first = 3335 + number.unwrap_or_default() % 45816;
@@ -101,26 +101,13 @@ impl Remote {
 }
 
 /// The name of this machine in its address.
-pub(super) const HOST: &str = if cfg!(windows) { "127.0.0.1" } else { "localhost" };
+pub(crate) const HOST: &str = if cfg!(windows) { "127.0.0.1" } else { "localhost" };
 
 /// The path of its address.
-pub(super) const PATH: &str = "/oauth/callback";
-
-/// The value of a flag, behind it or glued to it.
-fn value(words: &[OsString]) -> String {
-    let word = |at: usize| words.get(at).map(|word| word.to_string_lossy().into_owned());
-    match word(1) {
-        Some(value) => value,
-        None => {
-            let word = word(0).unwrap_or_default();
-            let glued = word.split_once('=').filter(|_| word.starts_with("--"));
-            glued.map_or_else(|| word.trim_start_matches("-H").to_owned(), |(_, v)| v.to_owned())
-        }
-    }
-}
+pub(crate) const PATH: &str = "/oauth/callback";
 
 /// A header as mcp-remote reads it.
-pub(super) fn header(line: &str) -> Option<(String, String)> {
+pub(crate) fn header(line: &str) -> Option<(String, String)> {
     let (name, value) = line.split_once(':')?;
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     let is_name = !name.is_empty() && name.chars().all(is_plain);
@@ -162,11 +149,5 @@ mod tests {
         assert_eq!(header("X-A:  b: c "), Some(("X-A".into(), "b: c ".into())));
         assert_eq!(header("X A: b"), None);
         assert_eq!(header("nothing"), None);
-        for words in
-            [&["--header", "X-A: b"][..], &["--header=X-A: b"], &["-H", "X-A: b"], &["-HX-A: b"]]
-        {
-            let words: Vec<OsString> = words.iter().map(OsString::from).collect();
-            assert_eq!(value(&words), "X-A: b");
-        }
     }
 }

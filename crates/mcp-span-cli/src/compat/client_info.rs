@@ -3,8 +3,8 @@
 use serde_json::{Map, Value};
 use url::Url;
 
-use super::report::Usage;
-use super::secrets::{Purpose, Secrets};
+use super::super::report::Usage;
+use super::super::secrets::{Purpose, Secrets};
 use mcp_span::config::expand;
 use mcp_span::options::{is_callback_host, is_callback_path};
 
@@ -51,12 +51,12 @@ fn described(client: &Map<String, Value>) -> Vec<(&'static str, String)> {
     let style = style.filter(|s| matches!(*s, "client_secret_basic" | "client_secret_post"));
     flags.extend(style.map(|style| ("oauth-auth-style", style.to_owned())));
     let redirect = client.get("redirect_uris").and_then(|uris| uris.get(0)?.as_str());
-    flags.extend(redirect.into_iter().flat_map(way_back));
+    flags.extend(redirect.into_iter().flat_map(redirect_flags));
     flags
 }
 
 /// Our flags for a redirect address; none if it is not one of this machine.
-pub(super) fn way_back(address: &str) -> Vec<(&'static str, String)> {
+pub(super) fn redirect_flags(address: &str) -> Vec<(&'static str, String)> {
     let Ok(url) = Url::parse(address) else { return Vec::new() };
     let (Some(host), Some(port)) = (url.host_str(), url.port()) else { return Vec::new() };
     if url.scheme() != "http" || !is_callback_host(host) || !is_callback_path(url.path()) {
@@ -70,7 +70,7 @@ pub(super) fn way_back(address: &str) -> Vec<(&'static str, String)> {
 }
 
 /// The text itself, or that of the file behind the `@`.
-fn content(name: &str, text: &str) -> Result<String, Usage> {
+pub(super) fn content(name: &str, text: &str) -> Result<String, Usage> {
     match text.strip_prefix('@') {
         None => Ok(text.to_owned()),
         Some(file) => std::fs::read_to_string(file)
@@ -79,7 +79,7 @@ fn content(name: &str, text: &str) -> Result<String, Usage> {
 }
 
 /// What is wrong is said without a word of the text: it may be a secret.
-fn object(name: &str, text: &str) -> Result<Map<String, Value>, Usage> {
+pub(super) fn object(name: &str, text: &str) -> Result<Map<String, Value>, Usage> {
     match serde_json::from_str(text) {
         Ok(Value::Object(object)) => Ok(object),
         Ok(_) => Err(Usage::new(format!("{name}: this is not a JSON object"))),

@@ -3,13 +3,13 @@
 
 use clap::error::{ContextKind, ContextValue};
 
-use super::Failure;
-use super::report::Usage;
+use super::super::Failure;
+use super::super::report::Usage;
 
 /// Flags of other bridges that became one of ours with the same value.
 #[derive(Clone, Default, PartialEq, Eq)]
 #[cfg_attr(test, derive(Debug))]
-pub(super) struct Renamed(Vec<(String, &'static str)>);
+pub(crate) struct Renamed(Vec<(String, &'static str)>);
 
 impl Renamed {
     /// `theirs` with its dashes, `ours` without.
@@ -18,7 +18,7 @@ impl Renamed {
     }
 
     /// The same failure in the words that were typed.
-    pub(super) fn explain(&self, failure: Failure) -> Failure {
+    pub(crate) fn explain(&self, failure: Failure) -> Failure {
         match failure {
             Failure::Usage(Usage(sentence, hint)) => {
                 Failure::Usage(Usage(self.in_words(&sentence), hint))

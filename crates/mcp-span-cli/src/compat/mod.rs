@@ -4,18 +4,27 @@
 
 use std::collections::HashSet;
 use std::ffi::OsString;
+use std::time::Duration;
 
-use clap::Command;
+use clap::{Arg, Command};
 
-use super::compat_client;
-use super::compat_flags::{Meaning, Program, SILENCE};
-use super::compat_name::{self, Named};
-use super::compat_remote::{self, Remote};
-use super::compat_renamed::Renamed;
-use super::compat_words::{Flags, Item};
+mod client_info;
+mod flags;
+pub(crate) mod mcp_remote;
+pub(crate) mod oauth2_proxy;
+mod program;
+mod renamed;
+mod words;
+
+use super::args::whole;
 use super::report::Usage;
 use super::secrets::Secrets;
+use client_info::Given;
+use flags::{ANSWER_TIMEOUT, Meaning, Program};
+use mcp_remote::Remote;
 use mcp_span::options::{CREDENTIAL_SOURCES, is_callback_host, seconds, some_seconds};
+use renamed::Renamed;
+use words::{Item, Items, value};
 
 /// A command line of ours, with what was left out of it.
 #[derive(Default, PartialEq, Eq)]
@@ -37,7 +46,7 @@ pub(super) fn translate(
     lookup: impl Fn(&str) -> Option<String>,
     is_name: impl Fn(&str) -> bool,
 ) -> Result<Translated, Usage> {
-    Flags::of(command).command_first(args.get_mut(1..).unwrap_or_default());
+    command_first(command, args.get_mut(1..).unwrap_or_default());
     let named = args.get(1).and_then(|word| word.to_str());
     let subcommand = named.and_then(|name| command.find_subcommand(name));
     // What takes other words beside the URL was never a command line of another bridge.
@@ -48,37 +57,84 @@ pub(super) fn translate(
     if named == Some("help") || subcommand.is_some_and(|command| !has_url(command)) {
         return Ok(Translated { args, ..Translated::default() });
     }
-    let own = 1 + usize::from(subcommand.is_some());
-    let flags = Flags::of(subcommand.unwrap_or(command));
-    let named = compat_name::find(&flags, args.get(own..).unwrap_or_default(), is_name)?;
-    if let Some(Named { words, .. }) = &named {
-        args.drain(own + words.start..own + words.end);
-    }
-    let program = named.map(|named| named.program);
-    let mut args = args.into_iter();
-    let mut line = Line {
-        words_before_url: flags.words_before_url(),
-        takes_more_servers: flags.takes_more_servers(),
-        known: flags.names(),
-        ..Line::default()
+    let command = subcommand.unwrap_or(command);
+    let typed = args.split_off(args.len().min(1 + usize::from(subcommand.is_some())));
+    let mut items: Vec<Item> = Items::new(command, typed).collect::<Result<_, _>>()?;
+    let words_before_url = words_before_url(command);
+    let named = program::find(&items, words_before_url, is_name)?;
+    let program = named.map(|(program, range)| {
+        items.drain(range);
+        program
+    });
+    let mut translator = Translator {
+        translated: Translated { args, ..Translated::default() },
+        words_before_url,
+        takes_more_servers: command.get_positionals().any(|arg| arg.get_id() == "more"),
+        known: command.get_arguments().filter_map(Arg::get_long).map(str::to_owned).collect(),
+        ..Translator::default()
     };
-    line.done.args.extend(args.by_ref().take(own));
-    let items = flags.items(args.collect())?;
-    line.take_stock(&items)?;
+    translator.scan(&items)?;
     if program.is_some_and(|program| program.is_mcp_remote) {
-        line.remote = Remote::of(&items, line.words_before_url);
+        translator.remote = Remote::from_items(&items, words_before_url);
     }
     for item in items {
-        line.add(item, &lookup)?;
+        translator.add(item, &lookup)?;
     }
     let is_set = |name: &str| lookup(name).is_some_and(|value| !value.is_empty());
-    Ok(line.finish(program, is_set))
+    Ok(translator.finish(program, is_set))
 }
 
-/// A line in the making.
+/// Puts the name of a command in front of the flags that were typed before it: they are its own, and
+/// the name is not the name of a server (C36). `words` begin behind our program's name.
+fn command_first(command: &Command, words: &mut [OsString]) {
+    let mut items = Items::new(command, words.to_vec());
+    // What is wrong will be said where the line is parsed.
+    while let Some(Ok(item)) = items.next() {
+        match item {
+            Item::Theirs(_, Meaning::Url(_), _) | Item::Unknown(_) | Item::Rest(_) => return,
+            Item::Ours(..) | Item::Theirs(..) => {}
+            Item::Word(_) => {
+                let name = item.text();
+                if name == "help" || command.find_subcommand(name).is_some() {
+                    let behind = words.len() - items.left();
+                    words[..behind].rotate_right(1);
+                }
+                return;
+            }
+        }
+    }
+}
+
+/// How many words stand before the URL: `install` has the name of a client there.
+fn words_before_url(command: &Command) -> usize {
+    let is_url = |arg: &Arg| arg.get_id() == "url";
+    // An index is given by hand where the order of the definitions does not count.
+    let by_hand = command.get_positionals().find(|arg| is_url(arg)).and_then(Arg::get_index);
+    let defined = || command.get_positionals().take_while(|arg| !is_url(arg)).count();
+    by_hand.map_or_else(defined, |index| index - 1)
+}
+
+/// The URL or the name of the server on a command line; a flag's value is neither.
+pub(super) fn server_of(args: &[String]) -> Option<String> {
+    let command = whole();
+    let items = Items::new(&command, args.iter().map(OsString::from).collect());
+    let items: Vec<Item> = items.collect::<Result<_, _>>().ok()?;
+    let words = items.into_iter().filter_map(|item| match item {
+        Item::Word(word) => Some(word),
+        Item::Theirs(_, Meaning::Url(_), values) => values.into_iter().next(),
+        // Others have nothing but the URL behind `--`.
+        Item::Rest(words) => <[_; 1]>::try_from(words).ok().map(|[word]| word),
+        _ => None,
+    });
+    let mut words = words.filter_map(|word| word.into_string().ok()).peekable();
+    words.next_if(|word| word == "connect");
+    words.next()
+}
+
+/// A command line in the making.
 #[derive(Default)]
-struct Line {
-    done: Translated,
+struct Translator {
+    translated: Translated,
     /// What goes behind all flags.
     tail: Vec<OsString>,
     /// The flags of ours that were typed.
@@ -88,30 +144,30 @@ struct Line {
     /// How many words are still to come before the URL.
     words_before_url: usize,
     takes_more_servers: bool,
+    /// The flags that the command takes: what becomes of others means nothing to it.
+    known: HashSet<String>,
     has_url: bool,
     has_interval: bool,
     has_authorization: bool,
     /// What mcp-remote makes of the line, where that is whose line it is.
     remote: Option<Remote>,
-    /// The names of the timeouts of answers, with their seconds.
-    silences: Vec<(String, String)>,
-    /// The flags that the command takes: what becomes of others means nothing to it.
-    known: HashSet<String>,
+    /// Timeouts of answers, by the name that was typed.
+    answer_timeouts: Vec<(String, String)>,
 }
 
-impl Line {
+impl Translator {
     /// Ours wins over theirs wherever it stands, so it has to be known beforehand.
-    fn take_stock(&mut self, items: &[Item]) -> Result<(), Usage> {
+    fn scan(&mut self, items: &[Item]) -> Result<(), Usage> {
         let mut headers = 0;
         let mut bearers = 0;
         for item in items {
             match item {
                 Item::Ours(name, words) => {
-                    headers += usize::from(name == "header" && is_authorization(words));
+                    headers += usize::from(name == "header" && is_authorization(&value(words)));
                     self.typed.insert(name.clone());
                 }
                 Item::Theirs(_, Meaning::Header, words) => {
-                    headers += usize::from(is_authorization(words.get(..1).unwrap_or_default()));
+                    headers += usize::from(is_authorization(&words[0].to_string_lossy()));
                 }
                 Item::Theirs(_, Meaning::Bearer, _) => bearers += 1,
                 Item::Theirs(_, Meaning::Seconds("keep-alive"), _) => self.has_interval = true,
@@ -121,7 +177,7 @@ impl Line {
         self.has_authorization = headers + bearers > 0;
         if bearers > 0 && headers + bearers > 1 {
             return Err(Usage::new(
-                "there is a bearer token and another 'Authorization' as well: leave one of them out",
+                "there is a bearer token and another 'Authorization' header: leave one of them out",
             ));
         }
         Ok(())
@@ -129,30 +185,29 @@ impl Line {
 
     fn add(&mut self, item: Item, lookup: impl Fn(&str) -> Option<String>) -> Result<(), Usage> {
         match item {
-            Item::Ours(_, words) => self.done.args.extend(words),
-            Item::Theirs(name, meaning @ (Meaning::Client | Meaning::ClientMetadata), values) => {
-                self.add_client(&name, meaning, &values, lookup)?;
+            Item::Ours(_, words) => self.translated.args.extend(words),
+            Item::Theirs(name, meaning, values) => {
+                self.add_theirs(&name, meaning, values, lookup)?;
             }
-            Item::Theirs(name, meaning, values) => self.add_theirs(&name, meaning, values)?,
             Item::Word(word) if self.words_before_url > 0 => {
                 self.words_before_url -= 1;
-                self.done.args.push(word);
+                self.translated.args.push(word);
             }
-            Item::Word(word) if self.has_url && is_port(&word) => {
-                self.make("port", "oauth-callback-port", word);
+            // An OAuth callback port, which mcp-remote has behind the URL.
+            Item::Word(word) if self.has_url && word.to_str().is_some_and(is_port) => {
+                self.set_flag("port", "oauth-callback-port", word);
             }
             Item::Word(word) => {
+                let misplaced = program::misplaced(word.to_str().unwrap_or_default());
                 let is_too_much = self.has_url && !self.takes_more_servers;
-                if let Some(usage) = compat_name::misplaced(&word).filter(|_| is_too_much) {
+                if let Some(usage) = misplaced.filter(|_| is_too_much) {
                     return Err(usage);
                 }
                 self.has_url = true;
-                self.done.args.push(word);
+                self.translated.args.push(word);
             }
-            Item::Unknown(words) if words.first().is_some_and(|word| word == "--") => {
-                self.tail = words;
-            }
-            Item::Unknown(words) => self.done.args.extend(words),
+            Item::Unknown(word) => self.translated.args.push(word),
+            Item::Rest(words) => self.tail = ["--".into()].into_iter().chain(words).collect(),
         }
         Ok(())
     }
@@ -162,72 +217,65 @@ impl Line {
         name: &str,
         meaning: Meaning,
         values: Vec<OsString>,
+        lookup: impl Fn(&str) -> Option<String>,
     ) -> Result<(), Usage> {
         let mut values = values.into_iter();
         let first = values.next().unwrap_or_default();
+        let text = || first.to_string_lossy();
         match meaning {
-            Meaning::Host if !first.to_str().is_some_and(is_callback_host) => self.ignore(name),
-            Meaning::Host => self.rename(name, "oauth-callback-host", first),
-            Meaning::Each(ours) => {
-                self.made.remove(ours);
-                self.rename(name, ours, first);
-            }
-            Meaning::Nothing
-            | Meaning::NothingWithValue
-            | Meaning::Client
-            | Meaning::ClientMetadata => self.ignore(name),
+            Meaning::Ignored => self.ignore(name),
             // `--ping-interval` says the same with a number.
             Meaning::Fixed("keep-alive", _) if self.has_interval => {}
-            Meaning::Fixed(ours, value) => self.make(name, ours, value.into()),
-            Meaning::Renamed(ours) => self.rename(name, ours, first),
-            Meaning::Seconds(ours) => {
-                checked(name, &first, some_seconds)?;
-                self.rename(name, ours, first);
+            Meaning::Fixed(ours, value) => self.set_flag(name, ours, value.into()),
+            Meaning::Renamed(ours) => self.rename_flag(name, ours, first),
+            Meaning::Repeated(ours) => {
+                self.made.remove(ours);
+                self.rename_flag(name, ours, first);
             }
-            Meaning::Silence => {
-                let text = checked(name, &first, seconds)?;
-                self.silences.push((name.to_owned(), text));
+            Meaning::CallbackHost if is_callback_host(&text()) => {
+                self.rename_flag(name, "oauth-callback-host", first);
+            }
+            Meaning::CallbackHost => self.ignore(name),
+            Meaning::Seconds(ours) => {
+                some_seconds(&text()).map_err(|why| Usage::new(format!("{name}: {why}")))?;
+                self.rename_flag(name, ours, first);
+            }
+            Meaning::AnswerTimeout => {
+                seconds(&text()).map_err(|why| Usage::new(format!("{name}: {why}")))?;
+                self.answer_timeouts.push((name.to_owned(), text().into_owned()));
             }
             Meaning::Url(transport) => {
                 if !self.typed.contains("transport") {
-                    self.make(name, "transport", transport.into());
+                    self.set_flag(name, "transport", transport.into());
                 }
                 self.has_url = true;
-                self.done.args.push(first);
+                self.translated.args.push(first);
             }
             Meaning::Bearer if first.is_empty() => {
                 return Err(Usage::new(format!("{name}: the token is empty")));
             }
             Meaning::Bearer => self.header("Authorization".into(), "Bearer ", &first),
             Meaning::Header => self.header(first, "", &values.next().unwrap_or_default()),
+            Meaning::Client => {
+                let client = client_info::information(name, &text(), lookup)?;
+                self.add_client(name, client);
+            }
+            Meaning::ClientMetadata => self.add_client(name, client_info::metadata(name, &text())?),
         }
         Ok(())
     }
 
-    fn add_client(
-        &mut self,
-        name: &str,
-        meaning: Meaning,
-        values: &[OsString],
-        lookup: impl Fn(&str) -> Option<String>,
-    ) -> Result<(), Usage> {
-        let text = values.first().map(|text| text.to_string_lossy()).unwrap_or_default();
-        let (mut flags, secrets) = match meaning {
-            Meaning::Client => compat_client::information(name, &text, lookup)?,
-            _ => compat_client::metadata(name, &text)?,
-        };
-        if self.remote.is_some() {
-            // It comes back to its own address, whatever addresses the client has.
-            flags.retain(|(ours, _)| !ours.starts_with("oauth-callback-"));
-        }
+    fn add_client(&mut self, name: &str, (flags, secrets): Given) {
         for (ours, value) in flags {
-            self.make(name, ours, value.into());
+            // mcp-remote comes back to its own address, whatever addresses the client has.
+            if self.remote.is_none() || !ours.starts_with("oauth-callback-") {
+                self.set_flag(name, ours, value.into());
+            }
         }
         // A client of ours has a secret of its own, or none.
         if !self.typed.contains("oauth-client-id") {
-            self.done.secrets.extend(secrets);
+            self.translated.secrets.extend(secrets);
         }
-        Ok(())
     }
 
     fn header(&mut self, name: OsString, scheme: &str, value: &OsString) {
@@ -236,114 +284,93 @@ impl Line {
         word.push(": ");
         word.push(scheme);
         word.push(value);
-        self.done.args.push(word);
+        self.translated.args.push(word);
     }
 
     /// A flag of ours; where it was typed as well, that one stays. Of theirs, the first counts.
-    fn make(&mut self, name: &str, ours: &str, value: OsString) {
+    fn set_flag(&mut self, name: &str, ours: &str, value: OsString) {
         if self.typed.contains(ours) || !self.known.contains(ours) {
             return self.ignore(name);
         }
         if self.made.insert(ours.to_owned()) {
             let mut word = OsString::from(format!("--{ours}="));
             word.push(value);
-            self.done.args.push(word);
+            self.translated.args.push(word);
         }
     }
 
     /// The same for a flag whose value is the one that was typed.
-    fn rename(&mut self, name: &str, ours: &'static str, value: OsString) {
+    fn rename_flag(&mut self, name: &str, ours: &'static str, value: OsString) {
         if !self.typed.contains(ours) {
-            self.done.renamed.add(name, ours);
+            self.translated.renamed.add(name, ours);
         }
-        self.make(name, ours, value);
+        self.set_flag(name, ours, value);
     }
 
     fn ignore(&mut self, name: &str) {
-        if !self.done.ignored.iter().any(|known| known == name) {
-            self.done.ignored.push(name.to_owned());
+        if !self.translated.ignored.iter().any(|known| known == name) {
+            self.translated.ignored.push(name.to_owned());
         }
     }
 
     fn finish(mut self, program: Option<Program>, is_set: impl Fn(&str) -> bool) -> Translated {
-        for (name, longest) in self.longest_silence() {
-            self.make(&name, "timeout", longest.into());
+        let timeouts = std::mem::take(&mut self.answer_timeouts);
+        let longest = longest_timeout(&timeouts);
+        for (name, _) in &timeouts {
+            self.set_flag(name, "timeout", longest.into());
         }
         let is_supplied = self.has_authorization
             || CREDENTIAL_SOURCES.iter().any(|source| self.typed.contains(*source));
         let token = program.and_then(|program| program.token).filter(|name| is_set(name));
         if let Some(variable) = token.filter(|_| !is_supplied) {
-            self.make(variable, "bearer-env", variable.into());
+            self.set_flag(variable, "bearer-env", variable.into());
         }
+        // What mcp-remote does without being told.
         if let Some(remote) = self.remote.take() {
-            self.add_its_own(&remote);
-        }
-        self.done.args.append(&mut self.tail);
-        self.done
-    }
-
-    /// What mcp-remote does without being told.
-    fn add_its_own(&mut self, remote: &Remote) {
-        for (ours, value) in [
-            ("oauth-callback-host", compat_remote::HOST.to_owned()),
-            ("oauth-callback-path", compat_remote::PATH.to_owned()),
-            ("oauth-callback-port", remote.ports()),
-        ] {
-            if !self.typed.contains(ours) {
-                self.make(ours, ours, value.into());
+            for (ours, value) in [
+                ("oauth-callback-host", mcp_remote::HOST.to_owned()),
+                ("oauth-callback-path", mcp_remote::PATH.to_owned()),
+                ("oauth-callback-port", remote.ports()),
+            ] {
+                if !self.typed.contains(ours) {
+                    self.set_flag(ours, ours, value.into());
+                }
+            }
+            self.switch_on("oauth-offered-scopes");
+            if !remote.headers.is_empty() {
+                self.switch_on("profile-by-headers");
             }
         }
-        for (ours, is_meant) in
-            [("oauth-offered-scopes", true), ("profile-by-headers", !remote.headers.is_empty())]
-        {
-            if is_meant && !self.typed.contains(ours) && self.known.contains(ours) {
-                self.done.args.push(format!("--{ours}").into());
-            }
+        self.translated.args.append(&mut self.tail);
+        self.translated
+    }
+
+    fn switch_on(&mut self, ours: &str) {
+        if !self.typed.contains(ours) && self.known.contains(ours) {
+            self.translated.args.push(format!("--{ours}").into());
         }
     }
-
-    /// The larger of the two, for each name that was typed. What worked there must not be cut here.
-    fn longest_silence(&mut self) -> Vec<(String, String)> {
-        let silences = std::mem::take(&mut self.silences);
-        let of = |name: &str| silences.iter().find(|(known, _)| known == name);
-        let both = ["--headers-timeout", "--body-timeout"]
-            .map(|name| of(name).map_or(SILENCE, |(_, text)| text));
-        let length = |text: &str| match seconds(text) {
-            Ok(limit) if limit.is_zero() => std::time::Duration::MAX,
-            limit => limit.unwrap_or_default(),
-        };
-        let longest = both.into_iter().max_by_key(|text| length(text)).unwrap_or(SILENCE);
-        silences.iter().map(|(name, _)| (name.clone(), longest.to_owned())).collect()
-    }
 }
 
-/// An OAuth callback port, which mcp-remote has behind the URL.
-fn is_port(word: &OsString) -> bool {
-    word.to_str().is_some_and(|text| text.parse::<u16>().is_ok())
+/// The larger of mcp-remote's two timeouts of answers: what worked there must not be cut here.
+fn longest_timeout(typed: &[(String, String)]) -> &str {
+    let both = ["--headers-timeout", "--body-timeout"].map(|name| {
+        let found = typed.iter().find(|(known, _)| known == name);
+        found.map_or(ANSWER_TIMEOUT, |(_, text)| text)
+    });
+    let length = |text: &&str| match seconds(text) {
+        Ok(limit) if limit.is_zero() => Duration::MAX,
+        limit => limit.unwrap_or_default(),
+    };
+    both.into_iter().max_by_key(length).unwrap_or(ANSWER_TIMEOUT)
 }
 
-/// Whether the words of a header's flag hold that header, in any of the forms.
-fn is_authorization(words: &[OsString]) -> bool {
-    words.iter().any(|word| {
-        let text = word.to_string_lossy();
-        let text =
-            ["--header=", "-H"].iter().find_map(|flag| text.strip_prefix(flag)).unwrap_or(&text);
-        let name = text.split(':').next().unwrap_or_default().trim();
-        name.eq_ignore_ascii_case("authorization")
-    })
+fn is_port(text: &str) -> bool {
+    text.parse::<u16>().is_ok()
 }
 
-/// The value, if it is what our flag takes: what is wrong is said under the name that was typed.
-fn checked<T>(
-    name: &str,
-    value: &OsString,
-    check: fn(&str) -> Result<T, String>,
-) -> Result<String, Usage> {
-    let text = value.to_string_lossy().into_owned();
-    match check(&text) {
-        Ok(_) => Ok(text),
-        Err(why) => Err(Usage::new(format!("{name}: {why}"))),
-    }
+fn is_authorization(header: &str) -> bool {
+    header.split(':').next().is_some_and(|name| name.trim().eq_ignore_ascii_case("authorization"))
 }
 
 #[cfg(test)]

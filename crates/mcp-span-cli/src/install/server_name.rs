@@ -30,7 +30,7 @@ const SHARED: [&str; 15] = [
 ];
 
 /// A short name for the server at `url`: `notion` for `https://mcp.notion.com/mcp`.
-pub(super) fn name_for(url: &Url) -> String {
+pub(super) fn from_url(url: &Url) -> String {
     let port = url.port().map_or(String::new(), |port| format!("-{port}"));
     let name = match url.host() {
         Some(Host::Domain(host)) if host.contains('.') => of_domain(host),
@@ -47,7 +47,7 @@ const RUNNERS: [&str; 13] = [
 ];
 
 /// A short name for a program: `server-git` for `uvx server-git@latest --repository x`.
-pub(super) fn name_for_program(words: &[String]) -> String {
+pub(super) fn from_program(words: &[String]) -> String {
     let files = words.iter().map(|word| word.rsplit(['/', '\\']).next().unwrap_or_default());
     let mut files = files.filter(|file| !file.is_empty() && !file.starts_with('-'));
     let stem = |file: &str| file.split(['.', '@', ':']).next().unwrap_or_default().to_owned();
@@ -82,8 +82,7 @@ pub(super) fn check(name: &str) -> Result<(), Usage> {
         return Ok(());
     }
     let name = name.escape_debug();
-    let sentence = format!("'{name}' is no name for a server: letters, digits, '-' and '_' are");
-    Err(Usage::new(sentence))
+    Err(Usage::new(format!("invalid name '{name}': use letters, digits, - and _")))
 }
 
 fn is_plain(c: char) -> bool {
@@ -111,7 +110,7 @@ mod tests {
             ("http://hub/", "hub"),
             ("https://bücher.example/", "xn--bcher-kva"),
         ] {
-            assert_eq!(name_for(&Url::parse(url).unwrap()), name, "{url}");
+            assert_eq!(from_url(&Url::parse(url).unwrap()), name, "{url}");
             assert!(check(name).is_ok());
         }
     }
@@ -127,7 +126,7 @@ mod tests {
             ("npx", "npx"),
         ] {
             let words: Vec<_> = line.split(' ').map(str::to_owned).collect();
-            assert_eq!(name_for_program(&words), name, "{line}");
+            assert_eq!(from_program(&words), name, "{line}");
         }
     }
 

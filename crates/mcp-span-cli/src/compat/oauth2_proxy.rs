@@ -3,30 +3,31 @@
 //! Its variables have no prefix, so they count only where one of two says that they are meant for
 //! this: `UPSTREAM_URL` or `MCP_PROXY_CONFIG`.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::compat_client::way_back;
-use super::report::Usage;
-use super::secrets::{Purpose, Secrets};
-use super::settings;
+use super::super::report::Usage;
+use super::super::secrets::{Purpose, Secrets};
+use super::super::settings;
+use super::client_info::{content, object, redirect_flags};
 use mcp_span::ServerOptions;
 
 /// What it says: values by our flags, and secrets.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Theirs {
-    pub(super) url: String,
-    pub(super) flags: Vec<(&'static str, String)>,
-    pub(super) secrets: Secrets,
+pub(crate) struct Theirs {
+    pub(crate) url: String,
+    pub(crate) flags: Vec<(&'static str, String)>,
+    pub(crate) secrets: Secrets,
 }
 
 /// A setting: its place in the file, its variable, and what becomes of it.
-type Row = (&'static str, &'static str, &'static str, Becomes);
+type Row = (&'static str, &'static str, Conversion);
 
 /// How a value is read, and what it is here.
 #[derive(Clone, Copy)]
-enum Becomes {
+enum Conversion {
     /// The value of our flag.
     Text(&'static str),
     /// The same, one of these.
@@ -46,7 +47,7 @@ enum Becomes {
     Url,
 }
 
-use Becomes::{Hidden, Integer, Milliseconds, Off, On, OneOf, Parameters, Text};
+use Conversion::{Hidden, Integer, Milliseconds, Off, On, OneOf, Parameters, Text};
 
 /// The two variables that say that the settings are meant.
 const URL: &str = "UPSTREAM_URL";
@@ -57,38 +58,37 @@ const GRANTS: &[&str] = &["client_credentials", "authorization_code"];
 const MOST: i64 = i32::MAX as i64;
 
 const SETTINGS: &[Row] = &[
-    ("upstream", "url", URL, Becomes::Url),
-    ("upstream", "timeoutMs", "UPSTREAM_TIMEOUT_MS", Milliseconds("timeout")),
-    ("upstream", "openServerStream", "UPSTREAM_OPEN_SERVER_STREAM", Off("no-server-stream")),
-    ("upstream", "protocolVersion", "UPSTREAM_PROTOCOL_VERSION", Text("protocol-version")),
-    ("oauth2", "grant", "OAUTH2_GRANT", OneOf("oauth-grant", GRANTS)),
-    ("oauth2", "tokenUrl", "OAUTH2_TOKEN_URL", Text("oauth-token-url")),
-    ("oauth2", "clientId", "OAUTH2_CLIENT_ID", Text("oauth-client-id")),
-    ("oauth2", "clientSecret", "OAUTH2_CLIENT_SECRET", Hidden(Purpose::ClientSecret)),
-    ("oauth2", "refreshToken", "OAUTH2_REFRESH_TOKEN", Hidden(Purpose::RefreshToken)),
-    ("oauth2", "authorizationCode", "OAUTH2_AUTHORIZATION_CODE", Hidden(Purpose::Code)),
-    ("oauth2", "codeVerifier", "OAUTH2_CODE_VERIFIER", Hidden(Purpose::CodeVerifier)),
-    ("oauth2", "authorizationUrl", "OAUTH2_AUTHORIZATION_URL", Text("oauth-authorization-url")),
-    ("oauth2", "redirectUri", "OAUTH2_REDIRECT_URI", Text("oauth-redirect-uri")),
-    ("oauth2", "interactive", "OAUTH2_INTERACTIVE", Off("oauth-no-interactive")),
-    ("oauth2", "callbackHost", "OAUTH2_CALLBACK_HOST", Text("oauth-callback-host")),
-    ("oauth2", "callbackPort", "OAUTH2_CALLBACK_PORT", Integer("oauth-callback-port", 0, 65535)),
+    ("upstream.url", URL, Conversion::Url),
+    ("upstream.timeoutMs", "UPSTREAM_TIMEOUT_MS", Milliseconds("timeout")),
+    ("upstream.openServerStream", "UPSTREAM_OPEN_SERVER_STREAM", Off("no-server-stream")),
+    ("upstream.protocolVersion", "UPSTREAM_PROTOCOL_VERSION", Text("protocol-version")),
+    ("oauth2.grant", "OAUTH2_GRANT", OneOf("oauth-grant", GRANTS)),
+    ("oauth2.tokenUrl", "OAUTH2_TOKEN_URL", Text("oauth-token-url")),
+    ("oauth2.clientId", "OAUTH2_CLIENT_ID", Text("oauth-client-id")),
+    ("oauth2.clientSecret", "OAUTH2_CLIENT_SECRET", Hidden(Purpose::ClientSecret)),
+    ("oauth2.refreshToken", "OAUTH2_REFRESH_TOKEN", Hidden(Purpose::RefreshToken)),
+    ("oauth2.authorizationCode", "OAUTH2_AUTHORIZATION_CODE", Hidden(Purpose::Code)),
+    ("oauth2.codeVerifier", "OAUTH2_CODE_VERIFIER", Hidden(Purpose::CodeVerifier)),
+    ("oauth2.authorizationUrl", "OAUTH2_AUTHORIZATION_URL", Text("oauth-authorization-url")),
+    ("oauth2.redirectUri", "OAUTH2_REDIRECT_URI", Text("oauth-redirect-uri")),
+    ("oauth2.interactive", "OAUTH2_INTERACTIVE", Off("oauth-no-interactive")),
+    ("oauth2.callbackHost", "OAUTH2_CALLBACK_HOST", Text("oauth-callback-host")),
+    ("oauth2.callbackPort", "OAUTH2_CALLBACK_PORT", Integer("oauth-callback-port", 0, 65535)),
     (
-        "oauth2",
-        "callbackTimeoutSeconds",
+        "oauth2.callbackTimeoutSeconds",
         "OAUTH2_CALLBACK_TIMEOUT_SECONDS",
         Integer("oauth-login-timeout", 1, MOST),
     ),
-    ("oauth2", "tokenCacheDir", "OAUTH2_TOKEN_CACHE_DIR", Text("state-dir")),
-    ("oauth2", "scope", "OAUTH2_SCOPE", Text("oauth-scope")),
-    ("oauth2", "resource", "OAUTH2_RESOURCE", Text("oauth-resource")),
-    ("oauth2", "audience", "OAUTH2_AUDIENCE", Text("oauth-audience")),
-    ("oauth2", "authStyle", "OAUTH2_AUTH_STYLE", OneOf("oauth-auth-style", &["header", "body"])),
-    ("oauth2", "refreshSkewSeconds", "OAUTH2_REFRESH_SKEW_SECONDS", Integer("oauth-skew", 0, MOST)),
-    ("oauth2", "extraParams", "OAUTH2_EXTRA_PARAMS", Parameters),
-    ("discovery", "enabled", "DISCOVERY_ENABLED", Off("oauth-no-discovery")),
-    ("log", "level", "LOG_LEVEL", OneOf("log-level", LEVELS)),
-    ("", "allowInsecureHttp", "ALLOW_INSECURE_HTTP", On("allow-http")),
+    ("oauth2.tokenCacheDir", "OAUTH2_TOKEN_CACHE_DIR", Text("state-dir")),
+    ("oauth2.scope", "OAUTH2_SCOPE", Text("oauth-scope")),
+    ("oauth2.resource", "OAUTH2_RESOURCE", Text("oauth-resource")),
+    ("oauth2.audience", "OAUTH2_AUDIENCE", Text("oauth-audience")),
+    ("oauth2.authStyle", "OAUTH2_AUTH_STYLE", OneOf("oauth-auth-style", &["header", "body"])),
+    ("oauth2.refreshSkewSeconds", "OAUTH2_REFRESH_SKEW_SECONDS", Integer("oauth-skew", 0, MOST)),
+    ("oauth2.extraParams", "OAUTH2_EXTRA_PARAMS", Parameters),
+    ("discovery.enabled", "DISCOVERY_ENABLED", Off("oauth-no-discovery")),
+    ("log.level", "LOG_LEVEL", OneOf("log-level", LEVELS)),
+    ("allowInsecureHttp", "ALLOW_INSECURE_HTTP", On("allow-http")),
 ];
 
 /// What it has where nothing is said, and we have not: its users have registered this port.
@@ -96,13 +96,13 @@ const DEFAULTS: [(&str, &str); 2] =
     [("oauth-auth-style", "body"), ("oauth-callback-port", "53682")];
 
 /// Whether its settings count.
-pub(super) fn is_meant(lookup: impl Fn(&str) -> Option<OsString>) -> bool {
+pub(crate) fn is_meant(lookup: impl Fn(&str) -> Option<OsString>) -> bool {
     [FILE, URL].iter().any(|name| lookup(name).is_some_and(|value| !value.is_empty()))
 }
 
 /// Reads all of it; `None` if it is not meant. What is wrong in it is no business of a command that
 /// is about another server than the one that it names, or about none: `is_about` knows.
-pub(super) fn read(
+pub(crate) fn read(
     lookup: impl Fn(&str) -> Option<String>,
     is_about: impl FnOnce(Option<&str>) -> bool,
 ) -> Result<Option<Theirs>, Usage> {
@@ -111,85 +111,67 @@ pub(super) fn read(
     if file.is_none() && url.is_none() {
         return Ok(None);
     }
-    let document = file.map(|file| document(&file)).transpose();
-    let in_file = || document.as_ref().ok()?.as_ref().and_then(|all| entry(all, "upstream", "url"));
-    let url = url.or_else(|| Some(in_file()?.as_str()?.to_owned()));
-    if !is_about(url.as_deref()) {
+    let document = file.map_or(Ok(Value::Null), |file| {
+        let text = content(FILE, &format!("@{file}"))?;
+        object(&format!("{FILE}: {file}"), &text).map(Value::Object)
+    });
+    let in_file = || setting(document.as_ref().ok()?, "upstream.url")?.as_str();
+    if !is_about(url.as_deref().or_else(in_file)) {
         return Ok(None);
     }
-    let document = document?.unwrap_or_default();
+    let document = document?;
     let mut theirs = Theirs::default();
-    for (section, key, variable, becomes) in SETTINGS {
+    for (path, variable, conversion) in SETTINGS {
         // A variable beats the file.
-        let value = match lookup(variable) {
-            Some(text) => Some((variable.to_string(), from_text(variable, text, *becomes)?)),
-            None => entry(&document, section, key).map(|value| {
-                (format!("{section}.{key}").trim_start_matches('.').to_owned(), value)
-            }),
-        };
-        if let Some((name, value)) = value {
-            theirs.add(&name, &value, *becomes)?;
+        if let Some(text) = lookup(variable) {
+            theirs.add(variable, from_text(text, *conversion), *conversion)?;
+        } else if let Some(value) = setting(&document, path) {
+            theirs.add(path, value.clone(), *conversion)?;
         }
     }
     theirs.check()?;
     Ok(Some(theirs))
 }
 
-fn document(file: &str) -> Result<Map<String, Value>, Usage> {
-    let wrong = |why: String| Usage::new(format!("MCP_PROXY_CONFIG: {file} {why}"));
-    let text =
-        std::fs::read_to_string(file).map_err(|error| wrong(format!("cannot be read: {error}")))?;
-    match serde_json::from_str(&text) {
-        Ok(Value::Object(document)) => Ok(document),
-        Ok(_) => Err(wrong("is not a JSON object".to_owned())),
-        Err(error) => {
-            Err(wrong(format!("is not JSON (line {}, column {})", error.line(), error.column())))
-        }
-    }
+fn setting<'a>(document: &'a Value, path: &str) -> Option<&'a Value> {
+    let value = document.pointer(&format!("/{}", path.replace('.', "/")));
+    value.filter(|value| !value.is_null())
 }
 
-fn entry(document: &Map<String, Value>, section: &str, key: &str) -> Option<Value> {
-    let value = match section {
-        "" => document.get(key),
-        section => document.get(section).and_then(|section| section.get(key)),
-    };
-    value.filter(|value| !value.is_null()).cloned()
-}
-
-/// A variable's text as it would stand in the file.
-fn from_text(name: &str, text: String, becomes: Becomes) -> Result<Value, Usage> {
-    Ok(match becomes {
-        Integer(..) | Milliseconds(_) => {
-            let number: Option<i64> = text.trim().parse().ok();
-            number
-                .ok_or_else(|| Usage::new(format!("{name} must be an integer, got {text:?}")))?
-                .into()
-        }
+/// A variable's text as it would stand in the file; as it is where it is wrong.
+fn from_text(text: String, conversion: Conversion) -> Value {
+    let value = match conversion {
+        Integer(..) | Milliseconds(_) => text.trim().parse::<i64>().ok().map(Value::from),
         On(_) | Off(_) => {
             let text = text.trim().to_ascii_lowercase();
-            matches!(&*text, "1" | "true" | "yes" | "on").into()
+            Some(matches!(&*text, "1" | "true" | "yes" | "on").into())
         }
-        Parameters => serde_json::from_str(&text)
-            .map_err(|_| Usage::new(format!("{name} must be a JSON object of texts")))?,
-        _ => text.into(),
-    })
+        Parameters => serde_json::from_str(&text).ok(),
+        _ => None,
+    };
+    value.unwrap_or(Value::String(text))
 }
 
 impl Theirs {
     /// The same as options.
-    pub(super) fn options(self) -> Result<ServerOptions, Usage> {
+    pub(crate) fn options(self) -> Result<ServerOptions, Usage> {
         let mut options = settings::foreign(&self.flags, "mcp-oauth2-proxy")?;
         options.url = Some(self.url);
         self.secrets.set(&mut options);
         Ok(options)
     }
 
-    fn add(&mut self, name: &str, value: &Value, becomes: Becomes) -> Result<(), Usage> {
+    fn add(&mut self, name: &str, value: Value, conversion: Conversion) -> Result<(), Usage> {
         let must = |what: &str| Usage::new(format!("{name} must be {what}"));
         let text = || value.as_str().ok_or_else(|| must("a text")).map(str::to_owned);
         let switch = || value.as_bool().ok_or_else(|| must("true or false"));
-        match becomes {
-            Becomes::Url => self.url = text()?,
+        let integer = |least: i64, most: i64| match value.as_i64() {
+            Some(number) if (least..=most).contains(&number) => Ok(number),
+            Some(_) => Err(must(&format!("an integer from {least} to {most}, got {value}"))),
+            None => Err(must(&format!("an integer, got {value}"))),
+        };
+        match conversion {
+            Conversion::Url => self.url = text()?,
             Text(flag) => self.flags.push((flag, text()?)),
             Hidden(purpose) => self.secrets.add(purpose, text()?),
             OneOf(flag, known) => {
@@ -204,26 +186,18 @@ impl Theirs {
                 self.flags.push((flag, ours));
             }
             Integer(flag, least, most) => {
-                let number = value.as_i64().ok_or_else(|| must("an integer"))?;
-                if !(least..=most).contains(&number) {
-                    return Err(must(&format!("an integer from {least} to {most}, got {number}")));
-                }
-                self.flags.push((flag, number.to_string()));
+                self.flags.push((flag, integer(least, most)?.to_string()));
             }
             Milliseconds(flag) => {
-                let number = value.as_i64().ok_or_else(|| must("an integer"))?;
-                if !(1..=MOST).contains(&number) {
-                    return Err(must(&format!("an integer above 0, got {number}")));
-                }
-                let (seconds, rest) = (number / 1000, number % 1000);
-                self.flags.push((flag, format!("{seconds}.{rest:03}")));
+                let number = integer(1, MOST)?;
+                self.flags.push((flag, format!("{}.{:03}", number / 1000, number % 1000)));
             }
             On(flag) => self.flags.push((flag, switch()?.to_string())),
             Off(flag) => self.flags.push((flag, (!switch()?).to_string())),
             Parameters => {
-                let pairs = value.as_object().ok_or_else(|| must("a JSON object of texts"))?;
+                let pairs: BTreeMap<String, String> =
+                    serde_json::from_value(value).map_err(|_| must("a JSON object of texts"))?;
                 for (key, value) in pairs {
-                    let value = value.as_str().ok_or_else(|| must("a JSON object of texts"))?;
                     self.flags.push(("oauth-param", format!("{key}={value}")));
                     self.flags.push(("oauth-authorize-param", format!("{key}={value}")));
                 }
@@ -247,7 +221,7 @@ impl Theirs {
             return Err(Usage::new("UPSTREAM_URL (upstream.url) is missing"));
         }
         let redirect = self.flags.iter().find(|(name, _)| *name == "oauth-redirect-uri");
-        let way = redirect.map(|(_, address)| way_back(address)).unwrap_or_default();
+        let way = redirect.map(|(_, address)| redirect_flags(address)).unwrap_or_default();
         let more = way.into_iter().chain(DEFAULTS.map(|(flag, value)| (flag, value.to_owned())));
         for (flag, value) in more.collect::<Vec<_>>() {
             if !has(&self.flags, flag) {
@@ -263,24 +237,24 @@ mod tests {
     use super::*;
 
     /// Our flag for a setting, if it has one.
-    fn target(becomes: Becomes) -> Option<&'static str> {
-        match becomes {
+    fn target(conversion: Conversion) -> Option<&'static str> {
+        match conversion {
             Text(flag)
             | OneOf(flag, _)
             | Integer(flag, ..)
             | Milliseconds(flag)
             | On(flag)
             | Off(flag) => Some(flag),
-            Parameters | Hidden(_) | Becomes::Url => None,
+            Parameters | Hidden(_) | Conversion::Url => None,
         }
     }
 
     #[test]
     fn every_setting_has_a_flag_a_variable_and_a_line_in_the_documentation() {
-        let page = include_str!("../../../docs/migrating.md");
-        for (_, _, variable, becomes) in SETTINGS {
+        let page = include_str!("../../../../docs/migrating.md");
+        for (_, variable, conversion) in SETTINGS {
             assert!(page.contains(&format!("`{variable}`")), "{variable} is not in migrating.md");
-            let Some(flag) = target(*becomes) else { continue };
+            let Some(flag) = target(*conversion) else { continue };
             assert!(mcp_span::options::find(flag).is_some(), "no option {flag} for {variable}");
             assert!(page.contains(&format!("`--{flag}")), "--{flag} is not in migrating.md");
         }
@@ -335,7 +309,7 @@ mod tests {
         for (name, value, part) in [
             ("OAUTH2_CALLBACK_PORT", "x", "OAUTH2_CALLBACK_PORT must be an integer, got \"x\""),
             ("OAUTH2_CALLBACK_PORT", "99999", "from 0 to 65535"),
-            ("UPSTREAM_TIMEOUT_MS", "0", "UPSTREAM_TIMEOUT_MS must be an integer above 0"),
+            ("UPSTREAM_TIMEOUT_MS", "0", "UPSTREAM_TIMEOUT_MS must be an integer from 1"),
             ("OAUTH2_GRANT", "password", "must be one of client_credentials, authorization_code"),
             ("OAUTH2_EXTRA_PARAMS", "[1]", "OAUTH2_EXTRA_PARAMS must be a JSON object of texts"),
             ("OAUTH2_EXTRA_PARAMS", "{", "must be a JSON object of texts"),

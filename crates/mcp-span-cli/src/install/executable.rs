@@ -12,7 +12,7 @@ use super::super::report::Usage;
 /// windows are often started with hardly any PATH.
 pub(super) fn command(by_name: bool) -> Result<String, Usage> {
     let here = env::current_exe()
-        .map_err(|error| Usage::new(format!("it is not known where this program is: {error}")))?;
+        .map_err(|error| Usage::new(format!("cannot find the path of this program: {error}")))?;
     let folders = env::var_os("PATH").unwrap_or_default();
     let found = first_in(env::split_paths(&folders)).filter(|found| is_same(found, &here));
     match found {
@@ -20,7 +20,7 @@ pub(super) fn command(by_name: bool) -> Result<String, Usage> {
         // A link in such a folder survives the next version; the file that it leads to may not.
         found => {
             let path = found.unwrap_or(here).into_os_string().into_string();
-            path.map_err(|path| Usage::new(format!("{} is not UTF-8", path.display())))
+            path.map_err(|path| Usage::new(format!("{} is not valid UTF-8", path.display())))
         }
     }
 }

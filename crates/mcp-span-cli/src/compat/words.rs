@@ -1,12 +1,13 @@
 //! Takes a command line apart into our own flags, those of other bridges, and the rest.
 
-use std::collections::HashSet;
+use std::borrow::Cow;
 use std::ffi::OsString;
+use std::vec;
 
 use clap::{Arg, Command};
 
-use super::compat_flags::{KEEP_ALIVE, Meaning, meaning};
-use super::report::Usage;
+use super::super::report::Usage;
+use super::flags::{KEEP_ALIVE, Meaning, meaning};
 
 /// Arguments that belong together.
 #[derive(PartialEq, Eq)]
@@ -17,8 +18,34 @@ pub(super) enum Item {
     Theirs(String, Meaning, Vec<OsString>),
     /// A word without a flag.
     Word(OsString),
-    /// A flag that nobody knows, or all that follows `--`.
-    Unknown(Vec<OsString>),
+    /// A flag that nobody knows.
+    Unknown(OsString),
+    /// All that follows `--`.
+    Rest(Vec<OsString>),
+}
+
+impl Item {
+    /// The word, or the unknown flag.
+    pub(super) fn text(&self) -> &str {
+        match self {
+            Self::Word(word) | Self::Unknown(word) => word.to_str().unwrap_or_default(),
+            _ => "",
+        }
+    }
+}
+
+/// The value of a flag of ours, behind it or glued to it.
+pub(super) fn value(words: &[OsString]) -> Cow<'_, str> {
+    match words {
+        [_, value, ..] => value.to_string_lossy(),
+        [flag] => match flag.to_string_lossy() {
+            flag if flag.starts_with("--") => {
+                flag.split_once('=').map_or_else(String::new, |(_, value)| value.to_owned()).into()
+            }
+            flag => flag.trim_start_matches('-').chars().skip(1).collect::<String>().into(),
+        },
+        [] => Cow::default(),
+    }
 }
 
 /// Whether a flag has a value behind it.
@@ -29,179 +56,120 @@ enum Value {
     Always,
 }
 
-/// The flags that a command of ours has. They are looked for when one is typed: most lines have none.
-pub(super) struct Flags<'a>(&'a Command);
+/// The items of a line. The flags of `command` are looked for when one is typed: most lines have none.
+pub(super) struct Items<'a> {
+    command: &'a Command,
+    rest: vec::IntoIter<OsString>,
+}
 
-impl<'a> Flags<'a> {
-    pub(super) fn of(command: &'a Command) -> Self {
-        Self(command)
-    }
+impl Iterator for Items<'_> {
+    type Item = Result<Item, Usage>;
 
-    /// The long names of all.
-    pub(super) fn names(&self) -> HashSet<String> {
-        self.0.get_arguments().filter_map(Arg::get_long).map(str::to_owned).collect()
-    }
-
-    /// The long name of the flag that `is_it`, and whether it has a value.
-    fn find(&self, is_it: impl Fn(&Arg) -> bool) -> Option<(String, Value)> {
-        let arg = self.0.get_arguments().find(|arg| arg.get_long().is_some() && is_it(arg))?;
-        Some((arg.get_long()?.to_owned(), value(arg)))
-    }
-
-    fn named(&self, name: &str) -> Option<(String, Value)> {
-        let is_alias = |arg: &Arg| arg.get_all_aliases().is_some_and(|all| all.contains(&name));
-        self.find(|arg| arg.get_long() == Some(name) || is_alias(arg))
-    }
-
-    fn lettered(&self, letter: char) -> Option<(String, Value)> {
-        let is_alias =
-            |arg: &Arg| arg.get_all_short_aliases().is_some_and(|all| all.contains(&letter));
-        self.find(|arg| arg.get_short() == Some(letter) || is_alias(arg))
-    }
-
-    /// Takes the whole line apart.
-    pub(super) fn items(&self, words: Vec<OsString>) -> Result<Vec<Item>, Usage> {
-        let mut rest = words.into_iter();
-        let mut items = Vec::new();
-        while let Some(word) = rest.next() {
-            items.push(self.item(word, &mut rest)?);
-        }
-        Ok(items)
-    }
-
-    /// Puts the name of a command in front of the flags that were typed before it: they are its own,
-    /// and the name is not the name of a server (C36). `words` begin behind our program's name.
-    pub(super) fn command_first(&self, words: &mut [OsString]) {
-        let typed: Vec<OsString> = words.to_vec();
-        let mut rest = typed.into_iter();
-        while let Some(word) = rest.next() {
-            match self.item(word, &mut rest) {
-                Ok(Item::Theirs(_, Meaning::Url(_), _)) => return,
-                Ok(Item::Ours(..) | Item::Theirs(..)) => {}
-                Ok(Item::Word(word)) => {
-                    let name = word.to_str().unwrap_or_default();
-                    if name == "help" || self.0.find_subcommand(name).is_some() {
-                        let behind = words.len() - rest.len();
-                        words[..behind].rotate_right(1);
-                    }
-                    return;
-                }
-                // What it is will be said where the line is parsed.
-                Ok(Item::Unknown(_)) | Err(_) => return,
-            }
-        }
-    }
-
-    /// How many words stand before the URL: `install` has the name of a client there.
-    pub(super) fn words_before_url(&self) -> usize {
-        let is_url = |arg: &Arg| arg.get_id() == "url";
-        // An index is given by hand where the order of the definitions does not count.
-        let by_hand = self.0.get_positionals().find(|arg| is_url(arg)).and_then(Arg::get_index);
-        let defined = || self.0.get_positionals().take_while(|arg| !is_url(arg)).count();
-        by_hand.map_or_else(defined, |index| index - 1)
-    }
-
-    /// Whether other servers may stand behind the URL.
-    pub(super) fn takes_more_servers(&self) -> bool {
-        self.0.get_positionals().any(|arg| arg.get_id() == "more")
-    }
-
-    /// What begins with `word`.
-    pub(super) fn item(
-        &self,
-        word: OsString,
-        rest: &mut std::vec::IntoIter<OsString>,
-    ) -> Result<Item, Usage> {
+    fn next(&mut self) -> Option<Self::Item> {
+        let word = self.rest.next()?;
         let text = word.to_str().unwrap_or_default();
-        Ok(if text == "--" {
-            Item::Unknown([word].into_iter().chain(rest).collect())
+        Some(if text == "--" {
+            Ok(Item::Rest(self.rest.by_ref().collect()))
         } else if let Some(name) = text.strip_prefix("--") {
             let (name, glued) = match name.split_once('=') {
                 Some((name, value)) => (name.to_owned(), Some(OsString::from(value))),
                 None => (name.to_owned(), None),
             };
-            self.long(word, &name, glued, rest)?
+            self.long(word, &name, glued)
         } else if text.len() > 1 && text.starts_with('-') {
-            self.short(word, rest)
+            Ok(self.short(word))
         } else {
-            Item::Word(word)
+            Ok(Item::Word(word))
         })
     }
+}
 
-    fn long(
-        &self,
-        word: OsString,
-        name: &str,
-        glued: Option<OsString>,
-        rest: &mut std::vec::IntoIter<OsString>,
-    ) -> Result<Item, Usage> {
-        if let Some((long, value)) = self.named(name) {
-            if long == "keep-alive" && glued.is_none() && stands_alone(rest.as_slice().first()) {
+impl<'a> Items<'a> {
+    pub(super) fn new(command: &'a Command, words: Vec<OsString>) -> Self {
+        Self { command, rest: words.into_iter() }
+    }
+
+    /// How many words were not looked at yet.
+    pub(super) fn left(&self) -> usize {
+        self.rest.len()
+    }
+
+    /// The long name of the flag that `is_it`, and whether it has a value.
+    fn flag(&self, is_it: impl Fn(&Arg) -> bool) -> Option<(String, Value)> {
+        let arg =
+            self.command.get_arguments().find(|arg| arg.get_long().is_some() && is_it(arg))?;
+        let value = match arg.get_num_args() {
+            _ if !arg.get_action().takes_values() || arg.is_require_equals_set() => Value::None,
+            Some(range) if range.min_values() == 0 => Value::Maybe,
+            _ => Value::Always,
+        };
+        Some((arg.get_long()?.to_owned(), value))
+    }
+
+    fn long(&mut self, word: OsString, name: &str, glued: Option<OsString>) -> Result<Item, Usage> {
+        let is_alias = |arg: &Arg| arg.get_all_aliases().is_some_and(|all| all.contains(&name));
+        if let Some((long, value)) = self.flag(|arg| arg.get_long() == Some(name) || is_alias(arg))
+        {
+            if long == "keep-alive" && glued.is_none() && stands_alone(self.peek()) {
                 let meaning = Meaning::Fixed("keep-alive", KEEP_ALIVE);
                 return Ok(Item::Theirs(format!("--{name}"), meaning, Vec::new()));
             }
             let value = if glued.is_some() { Value::None } else { value };
-            return Ok(Item::Ours(long, with_value(word, value, rest)));
+            return Ok(Item::Ours(long, self.with_value(word, value)));
         }
-        let Some(meaning) = meaning(name) else { return Ok(Item::Unknown(vec![word])) };
+        let Some(meaning) = meaning(name) else { return Ok(Item::Unknown(word)) };
         let mut values: Vec<OsString> = glued.into_iter().collect();
+        if values.len() > meaning.values() {
+            return Err(Usage::new(format!("--{name} is a switch and takes no value")));
+        }
         while values.len() < meaning.values() {
-            let value = rest.next().filter(|value| !is_long(value));
+            let value = self.rest.next().filter(|value| !starts_with(value, "--"));
             values.push(value.ok_or_else(|| {
                 let what =
                     if meaning == Meaning::Header { "a name and a value" } else { "a value" };
                 Usage::new(format!("--{name} needs {what} behind it"))
             })?);
         }
-        if values.len() > meaning.values() {
-            return Err(Usage::new(format!("--{name} is a switch and takes no value")));
-        }
         Ok(Item::Theirs(format!("--{name}"), meaning, values))
     }
 
     /// One letter, or several in one: `-vH 'Name: value'`.
-    fn short(&self, word: OsString, rest: &mut std::vec::IntoIter<OsString>) -> Item {
+    fn short(&mut self, word: OsString) -> Item {
         if word == "-H"
-            && let [name, value, ..] = rest.as_slice()
-            && name.to_str().is_some_and(is_name)
-            && !is_long(value)
+            && let [name, value, ..] = self.rest.as_slice()
+            && name.to_str().is_some_and(is_header_name)
+            && !starts_with(value, "--")
         {
-            return Item::Theirs("-H".to_owned(), Meaning::Header, rest.by_ref().take(2).collect());
+            let values = self.rest.by_ref().take(2).collect();
+            return Item::Theirs("-H".to_owned(), Meaning::Header, values);
         }
         let text = word.to_string_lossy().into_owned();
         for (at, letter) in text.char_indices().skip(1) {
-            let Some((long, value)) = self.lettered(letter) else { break };
+            let is_alias =
+                |arg: &Arg| arg.get_all_short_aliases().is_some_and(|all| all.contains(&letter));
+            let found = self.flag(|arg| arg.get_short() == Some(letter) || is_alias(arg));
+            let Some((long, value)) = found else { break };
             let is_last = at + letter.len_utf8() == text.len();
             if is_last || value != Value::None {
                 let value = if is_last { value } else { Value::None };
-                return Item::Ours(long, with_value(word, value, rest));
+                return Item::Ours(long, self.with_value(word, value));
             }
         }
-        Item::Unknown(vec![word])
+        Item::Unknown(word)
     }
-}
 
-fn value(arg: &Arg) -> Value {
-    if !arg.get_action().takes_values() || arg.is_require_equals_set() {
-        return Value::None;
+    fn peek(&self) -> Option<&OsString> {
+        self.rest.as_slice().first()
     }
-    match arg.get_num_args() {
-        Some(range) if range.min_values() == 0 => Value::Maybe,
-        _ => Value::Always,
-    }
-}
 
-fn with_value(
-    word: OsString,
-    value: Value,
-    rest: &mut std::vec::IntoIter<OsString>,
-) -> Vec<OsString> {
-    let is_next = match value {
-        Value::None => false,
-        Value::Maybe => rest.as_slice().first().is_some_and(|next| !starts_with(next, "-")),
-        Value::Always => true,
-    };
-    [word].into_iter().chain(is_next.then(|| rest.next()).flatten()).collect()
+    fn with_value(&mut self, word: OsString, value: Value) -> Vec<OsString> {
+        let is_next = match value {
+            Value::None => false,
+            Value::Maybe => self.peek().is_some_and(|next| !starts_with(next, "-")),
+            Value::Always => true,
+        };
+        [word].into_iter().chain(self.rest.by_ref().take(usize::from(is_next))).collect()
+    }
 }
 
 /// Whether what comes next cannot be meant as a number of seconds: nothing, a flag, or a URL.
@@ -212,13 +180,9 @@ fn stands_alone(next: Option<&OsString>) -> bool {
 }
 
 /// A header's name alone. In `Name: value`, which is ours, there is a colon.
-fn is_name(text: &str) -> bool {
+fn is_header_name(text: &str) -> bool {
     let is_letter = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
     !text.is_empty() && !text.starts_with('-') && text.chars().all(is_letter)
-}
-
-fn is_long(word: &OsString) -> bool {
-    starts_with(word, "--")
 }
 
 fn starts_with(word: &OsString, start: &str) -> bool {
@@ -253,6 +217,16 @@ mod tests {
                 _ => vec![format!("--{long}")],
             }
         })
+    }
+
+    #[test]
+    fn the_value_of_a_flag_is_found_in_every_form() {
+        for words in
+            [&["--header", "X-A: b"][..], &["--header=X-A: b"], &["-H", "X-A: b"], &["-HX-A: b"]]
+        {
+            let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+            assert_eq!(value(&words), "X-A: b");
+        }
     }
 
     proptest! {
