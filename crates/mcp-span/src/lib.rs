@@ -135,8 +135,8 @@ pub mod wire;
 pub use bridge::BridgeEnd;
 #[doc(inline)]
 pub use client::{
-    Bridge, CallResult, Client, ClientBuilder, Content, Item, Notification, Notifications, Progress,
-    Prompt, PromptMessage, PromptResult, ReadResult, Request, Resource, ResourceContents,
+    Bridge, CallResult, Client, ClientBuilder, Content, Item, Notification, Notifications,
+    Progress, Prompt, PromptMessage, PromptResult, ReadResult, Request, Resource, ResourceContents,
     ResourceTemplate, ServerRequest, Target, Tool, call,
 };
 #[doc(inline)]

@@ -50,10 +50,7 @@ impl Bridge {
     /// # Errors
     ///
     /// When the server cannot be started, or its URL cannot be used.
-    pub async fn run_until(
-        self,
-        shutdown: impl Future<Output = ()>,
-    ) -> Result<BridgeEnd, Error> {
+    pub async fn run_until(self, shutdown: impl Future<Output = ()>) -> Result<BridgeEnd, Error> {
         let (server, policy, stages) = match self.server.0? {
             Place::Server(spec) => {
                 let (policy, stages) = (spec.policy(), spec.stages.clone());

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,9 +15,14 @@ use super::handlers::{Answering, Handler, ServerRequest};
 use super::notifications::Notification;
 use super::spec::{Server, Spec};
 use super::{CallResult, Client};
+use crate::auth::oauth::{OAuth, OAuthSettings};
+use crate::auth::{CredentialCommand, Prints, Source};
+use crate::environment::Environment;
 use crate::error::{Error, ErrorKind, RpcError};
 use crate::limits::Timeouts;
+use crate::secret::Secret;
 use crate::transport::Link;
+use crate::transport::http::HttpSettings;
 
 /// Who the client is, what it can do, and who hears what happens.
 #[derive(Clone)]
@@ -168,13 +174,52 @@ impl ClientBuilder {
             let text = format!("'{name}' is not a valid header");
             return self.refused(Error::new(ErrorKind::InvalidRequest, text).not_delivered());
         };
+        let secret = Secret::new(String::from_utf8_lossy(value.as_bytes()));
         value.set_sensitive(true);
-        self.http(|http| drop(http.headers.insert(name, value)))
+        self.http(|http| {
+            http.scrubber.add(&secret);
+            http.headers.insert(name, value);
+        })
     }
 
     /// A bearer token for every HTTP request.
-    pub fn bearer_token(self, token: &str) -> Self {
-        self.header("Authorization", &format!("Bearer {token}"))
+    pub fn bearer_token(self, token: &Secret) -> Self {
+        let header = self.header("Authorization", &format!("Bearer {}", token.reveal()));
+        header.http(|http| http.scrubber.add(token))
+    }
+
+    /// A file with a bearer token; it is read again when it was replaced.
+    pub fn bearer_file(self, path: impl Into<PathBuf>) -> Self {
+        let source = Source::File(path.into());
+        self.http(|http| http.set_credentials(source))
+    }
+
+    /// A program that prints a bearer token; it is run again when the server refuses the token.
+    pub fn bearer_command<A: Into<String>>(
+        self,
+        program: impl Into<String>,
+        args: impl IntoIterator<Item = A>,
+    ) -> Self {
+        let args = args.into_iter().map(Into::into);
+        let words = std::iter::once(program.into()).chain(args).collect();
+        match CredentialCommand::new(words, Prints::Token, Environment::default()) {
+            Some(command) => self.http(|http| http.set_credentials(Source::Command(command))),
+            None => self,
+        }
+    }
+
+    /// Logs in with OAuth if the server wants it, and keeps the tokens in `folder`.
+    pub fn login(self, folder: impl Into<PathBuf>) -> Self {
+        self.oauth(OAuthSettings { folder: Some(folder.into()), ..OAuthSettings::default() })
+    }
+
+    /// Logs in as these settings say.
+    #[doc(hidden)]
+    pub fn oauth(self, settings: OAuthSettings) -> Self {
+        self.http(|http| {
+            let oauth = OAuth::new(&http.url, settings, http.net.clone());
+            http.set_credentials(Source::OAuth(Arc::new(oauth)));
+        })
     }
 
     /// How long the server may be silent while a request waits; zero for as long as it likes. The
@@ -290,10 +335,7 @@ impl ClientBuilder {
     /// # Errors
     ///
     /// As [`Self::connect`]; also when it was given up.
-    pub async fn connect_unless(
-        self,
-        unwanted: impl Future<Output = ()>,
-    ) -> Result<Client, Error> {
+    pub async fn connect_unless(self, unwanted: impl Future<Output = ()>) -> Result<Client, Error> {
         let Self { target, mut options, handlers } = self;
         if !handlers.0.is_empty() {
             options.handler = Some(Arc::new(handlers));
@@ -316,7 +358,7 @@ impl ClientBuilder {
         self
     }
 
-    fn http(self, change: impl FnOnce(&mut crate::transport::http::HttpSettings)) -> Self {
+    fn http(self, change: impl FnOnce(&mut HttpSettings)) -> Self {
         self.spec(|spec| {
             if let Server::Http(http) = &mut spec.server {
                 change(http);

@@ -137,10 +137,7 @@ mod tests {
         assert_eq!(result, Ok(json!({"n": 0})));
         let failure = serving(vec![gone.clone(), gone, good]).call("t", Value::Null).await;
         let failure = failure.unwrap_err();
-        assert_eq!(
-            (failure.kind, failure.delivery),
-            (Kind::Closed, Delivery::NotDelivered)
-        );
+        assert_eq!((failure.kind, failure.delivery), (Kind::Closed, Delivery::NotDelivered));
     }
 
     #[tokio::test]
@@ -155,9 +152,6 @@ mod tests {
     async fn nobody_waits_for_a_task_that_is_gone() {
         let handle = serving(Vec::new());
         let failure = handle.client().await.unwrap_err();
-        assert_eq!(
-            (failure.kind, failure.delivery),
-            (Kind::Closed, Delivery::NotDelivered)
-        );
+        assert_eq!((failure.kind, failure.delivery), (Kind::Closed, Delivery::NotDelivered));
     }
 }
