@@ -271,7 +271,7 @@ async fn a_login_that_nobody_has_done_is_an_error_with_its_address() {
     let folder = tempfile::tempdir().unwrap();
     let connecting = || {
         let builder = Client::builder(&provider.url).login_wait(Duration::from_millis(300));
-        builder.login(folder.path())
+        builder.state_dir(folder.path())
     };
     let error = soon("an error", connecting().connect()).await.unwrap_err();
     assert_eq!((error.kind, error.delivery), (Kind::Login, Delivery::NotDelivered), "{error:?}");

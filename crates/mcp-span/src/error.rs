@@ -107,6 +107,8 @@ pub enum ErrorKind {
     TooLarge,
     /// The URL is not one that HTTP can carry.
     BadUrl,
+    /// The options of the server make no sense.
+    InvalidOptions,
     /// Too much is waiting for its answer.
     Overloaded,
     /// There are no credentials to be had.
@@ -281,6 +283,7 @@ impl Error {
             | ErrorKind::Proxy
             | ErrorKind::ProxyAuth
             | ErrorKind::BadUrl
+            | ErrorKind::InvalidOptions
             | ErrorKind::Credentials
             | ErrorKind::Login
             | ErrorKind::Redirect => Stage::Connect,

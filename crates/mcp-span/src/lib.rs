@@ -24,7 +24,7 @@
 //! | To | use |
 //! |---|---|
 //! | call one tool once | [`call`] |
-//! | talk to one server | [`Client`], made by a [`ClientBuilder`] |
+//! | talk to one server | [`Client`], made by a [`ClientBuilder`] from a URL, a command or [`ServerOptions`] |
 //! | join a client to a server | [`Bridge`], over a [`Link`] |
 //! | know what went wrong | [`Error`], by its [`ErrorKind`] and [`Delivery`] |
 //! | try any of it | [`Demo`] |
@@ -66,6 +66,8 @@ pub mod message;
 #[doc(hidden)]
 pub mod net;
 #[doc(hidden)]
+pub mod options;
+#[doc(hidden)]
 pub mod os;
 #[doc(hidden)]
 pub mod private_file;
@@ -96,6 +98,8 @@ pub use client::{
 pub use demo::Demo;
 #[doc(inline)]
 pub use error::{Delivery, Error, ErrorKind, RpcError, Stage};
+#[doc(inline)]
+pub use options::{Context, Header, LogFormat, LogLevel, ServerOptions, Variables};
 #[doc(inline)]
 pub use secret::Secret;
 #[doc(inline)]

@@ -6,23 +6,19 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{HeaderName, HeaderValue};
 use serde::Serialize;
 use serde_json::{Value, json};
 use url::Url;
 
 use super::handlers::{Answering, Handler, ServerRequest};
 use super::notifications::Notification;
-use super::spec::{Server, Spec};
+use super::spec::Spec;
 use super::{CallResult, Client};
-use crate::auth::oauth::{OAuth, OAuthSettings};
-use crate::auth::{CredentialCommand, Prints, Source};
-use crate::environment::Environment;
-use crate::error::{Error, ErrorKind, RpcError};
+use crate::error::{Error, RpcError};
 use crate::limits::Timeouts;
+use crate::options::{Context, Header, ServerOptions};
 use crate::secret::Secret;
 use crate::transport::Link;
-use crate::transport::http::HttpSettings;
 
 /// Who the client is, what it can do, and who hears what happens.
 #[derive(Clone)]
@@ -57,24 +53,21 @@ impl fmt::Debug for Options {
     }
 }
 
-/// What can be connected to: a URL, a described server, or a [`Link`].
+/// What can be connected to: a URL, a server that is described by [`ServerOptions`], or a [`Link`].
 #[derive(Debug)]
-pub struct Target(pub(super) Result<Place, Error>);
+pub struct Target(pub(super) Place);
 
 #[derive(Debug)]
 pub(super) enum Place {
-    Server(Box<Spec>),
+    Options(Box<ServerOptions>),
+    /// Options that were resolved already.
+    Spec(Box<Spec>),
     Link(Link),
 }
 
 impl From<&str> for Target {
     fn from(url: &str) -> Self {
-        let url = Url::parse(url).map_err(|why| {
-            Error::new(ErrorKind::BadUrl, format!("'{url}' is not a URL: {why}"))
-                .hint("Write it like https://example.com/mcp")
-                .not_delivered()
-        });
-        url.map_or_else(|error| Self(Err(error)), Self::from)
+        Self::from(ServerOptions::from_url(url))
     }
 }
 
@@ -84,27 +77,27 @@ impl From<&String> for Target {
     }
 }
 
-impl From<Url> for Target {
-    fn from(url: Url) -> Self {
-        Self::from(Spec::url(url))
-    }
-}
-
 impl From<&Url> for Target {
     fn from(url: &Url) -> Self {
-        Self::from(url.clone())
+        Self::from(url.as_str())
     }
 }
 
-impl From<Spec> for Target {
-    fn from(spec: Spec) -> Self {
-        Self(Ok(Place::Server(Box::new(spec))))
+impl From<ServerOptions> for Target {
+    fn from(options: ServerOptions) -> Self {
+        Self(Place::Options(Box::new(options)))
     }
 }
 
 impl From<Link> for Target {
     fn from(link: Link) -> Self {
-        Self(Ok(Place::Link(link)))
+        Self(Place::Link(link))
+    }
+}
+
+impl From<Spec> for Target {
+    fn from(spec: Spec) -> Self {
+        Self(Place::Spec(Box::new(spec)))
     }
 }
 
@@ -154,88 +147,90 @@ pub async fn call(
 /// # Ok(())
 /// # }
 /// ```
+///
+/// What has no method here is a field of [`ServerOptions`]. A link has none of these options but the
+/// timeout.
 #[derive(Debug)]
 #[must_use = "a connection is made by `connect`"]
 pub struct ClientBuilder {
-    target: Target,
+    place: Place,
+    context: Context,
     options: Options,
     handlers: Handlers,
+    timeouts: Timeouts,
 }
 
 impl ClientBuilder {
-    pub(super) fn new(target: Target) -> Self {
-        Self { target, options: Options::default(), handlers: Handlers::default() }
+    pub(super) fn new(Target(place): Target) -> Self {
+        Self {
+            place,
+            context: Context::default(),
+            options: Options::default(),
+            handlers: Handlers::default(),
+            timeouts: Timeouts::default(),
+        }
     }
 
     /// A header of every HTTP request.
     pub fn header(self, name: &str, value: &str) -> Self {
-        let header = HeaderName::from_bytes(name.as_bytes());
-        let (Ok(name), Ok(mut value)) = (header, HeaderValue::from_str(value)) else {
-            let text = format!("'{name}' is not a valid header");
-            return self.refused(Error::new(ErrorKind::InvalidRequest, text).not_delivered());
-        };
-        let secret = Secret::new(String::from_utf8_lossy(value.as_bytes()));
-        value.set_sensitive(true);
-        self.http(|http| {
-            http.scrubber.add(&secret);
-            http.headers.insert(name, value);
-        })
+        let header = Header::new(name, value);
+        self.set(|server| server.headers.get_or_insert_default().push(header))
     }
 
     /// A bearer token for every HTTP request.
-    pub fn bearer_token(self, token: &Secret) -> Self {
-        let header = self.header("Authorization", &format!("Bearer {}", token.reveal()));
-        header.http(|http| http.scrubber.add(token))
+    pub fn bearer_token(self, token: Secret) -> Self {
+        self.set(|server| server.bearer_token = Some(token))
     }
 
     /// A file with a bearer token; it is read again when it was replaced.
     pub fn bearer_file(self, path: impl Into<PathBuf>) -> Self {
-        let source = Source::File(path.into());
-        self.http(|http| http.set_credentials(source))
+        self.set(|server| server.bearer_file = Some(path.into()))
     }
 
-    /// A program that prints a bearer token; it is run again when the server refuses the token.
-    pub fn bearer_command<A: Into<String>>(
-        self,
-        program: impl Into<String>,
-        args: impl IntoIterator<Item = A>,
-    ) -> Self {
-        let args = args.into_iter().map(Into::into);
-        let words = std::iter::once(program.into()).chain(args).collect();
-        match CredentialCommand::new(words, Prints::Token, Environment::default()) {
-            Some(command) => self.http(|http| http.set_credentials(Source::Command(command))),
-            None => self,
-        }
+    /// A command that prints a bearer token; it is run again when the server refuses the token.
+    pub fn bearer_command(self, command: impl Into<String>) -> Self {
+        self.set(|server| server.bearer_command = Some(command.into()))
     }
 
-    /// Logs in with OAuth if the server wants it, and keeps the tokens in `folder`.
-    pub fn login(self, folder: impl Into<PathBuf>) -> Self {
-        self.oauth(OAuthSettings { folder: Some(folder.into()), ..OAuthSettings::default() })
+    /// The directory in which the tokens of OAuth logins are kept; without one, they are gone with
+    /// the program.
+    pub fn state_dir(self, path: impl Into<PathBuf>) -> Self {
+        self.set(|server| server.state_dir = Some(path.into()))
     }
 
-    /// Logs in as these settings say.
-    #[doc(hidden)]
-    pub fn oauth(self, settings: OAuthSettings) -> Self {
-        self.http(|http| {
-            let oauth = OAuth::new(&http.url, settings, http.net.clone());
-            http.set_credentials(Source::OAuth(Arc::new(oauth)));
-        })
+    /// How long requests wait for a person to log in before they fail with [`ErrorKind::Login`](crate::ErrorKind::Login).
+    pub fn login_wait(self, limit: Duration) -> Self {
+        self.set(|server| server.oauth_wait = Some(limit))
+    }
+
+    /// Hears where a person has to log in, as soon as that is known; for as long as
+    /// [`Self::login_wait`] allows, the request waits for it.
+    pub fn on_login(mut self, heard: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.context.show = Some(Arc::new(move |prompt, _| heard(&prompt.to_string())));
+        self
+    }
+
+    /// What the options may refer to, such as variables.
+    pub fn context(mut self, context: Context) -> Self {
+        self.context = context;
+        self
+    }
+
+    /// A variable for a server that is a program.
+    pub fn env(self, name: impl Into<String>, value: Secret) -> Self {
+        self.set(|server| server.env.get_or_insert_default().push((name.into(), value)))
     }
 
     /// How long the server may be silent while a request waits; zero for as long as it likes. The
     /// default is 30 seconds for lists and the handshake, and five minutes for calls.
-    pub fn timeout(self, limit: Duration) -> Self {
-        self.spec(|spec| spec.set_timeouts(Timeouts::all(limit)))
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.timeouts = Timeouts::all(limit);
+        self.set(|server| server.timeout = Some(limit))
     }
 
     /// How long [`Self::connect`] waits for a server that cannot be reached.
     pub fn connect_wait(self, limit: Duration) -> Self {
-        self.spec(|spec| spec.policy.connect_wait = limit)
-    }
-
-    /// How long requests wait for a person to log in before they fail with [`ErrorKind::Login`].
-    pub fn login_wait(self, limit: Duration) -> Self {
-        self.spec(|spec| spec.policy.login_wait = limit).http(|http| http.login_wait = limit)
+        self.set(|server| server.connect_wait = Some(limit))
     }
 
     /// The name and version that the server is told.
@@ -324,7 +319,7 @@ impl ClientBuilder {
     /// # Errors
     ///
     /// When the server cannot be reached or started, or refuses the handshake. Where a person has to
-    /// log in first, the error is an [`ErrorKind::Login`] with an [`Error::login_url`]; the login
+    /// log in first, the error is an [`ErrorKind::Login`](crate::ErrorKind::Login) with an [`Error::login_url`]; the login
     /// goes on meanwhile.
     pub async fn connect(self) -> Result<Client, Error> {
         self.connect_unless(std::future::pending()).await
@@ -336,34 +331,24 @@ impl ClientBuilder {
     ///
     /// As [`Self::connect`]; also when it was given up.
     pub async fn connect_unless(self, unwanted: impl Future<Output = ()>) -> Result<Client, Error> {
-        let Self { target, mut options, handlers } = self;
+        let Self { place, context, mut options, handlers, timeouts } = self;
         if !handlers.0.is_empty() {
             options.handler = Some(Arc::new(handlers));
         }
-        match target.0? {
-            Place::Server(spec) => Client::connect(*spec, options, unwanted).await,
-            Place::Link(link) => Client::over(link, options, unwanted).await,
-        }
-    }
-
-    fn refused(mut self, error: Error) -> Self {
-        self.target.0 = self.target.0.and(Err(error));
-        self
-    }
-
-    fn spec(mut self, change: impl FnOnce(&mut Spec)) -> Self {
-        if let Ok(Place::Server(spec)) = &mut self.target.0 {
-            change(spec);
-        }
-        self
-    }
-
-    fn http(self, change: impl FnOnce(&mut HttpSettings)) -> Self {
-        self.spec(|spec| {
-            if let Server::Http(http) = &mut spec.server {
-                change(http);
+        match place {
+            Place::Options(server) => {
+                Client::connect(server.resolve(&context)?, options, unwanted).await
             }
-        })
+            Place::Spec(spec) => Client::connect(*spec, options, unwanted).await,
+            Place::Link(link) => Client::over(link, timeouts, options, unwanted).await,
+        }
+    }
+
+    fn set(mut self, change: impl FnOnce(&mut ServerOptions)) -> Self {
+        if let Place::Options(server) = &mut self.place {
+            change(server);
+        }
+        self
     }
 }
 

@@ -19,8 +19,8 @@ use crate::lenient::lenient;
 use crate::limits::{self, Timeouts};
 use crate::lock::lock;
 use crate::message::{Id, InFlight, Message, reply};
+use crate::options::ServerOptions;
 use crate::revision::Revision;
-use crate::transport::child::ChildSettings;
 use crate::transport::{Link, channel};
 
 mod bridge;
@@ -132,8 +132,7 @@ impl Client {
         program: impl Into<OsString>,
         args: impl IntoIterator<Item = A>,
     ) -> ClientBuilder {
-        let settings = ChildSettings::new(program).args(args);
-        Self::builder(Spec::child(settings))
+        Self::builder(ServerOptions::from_command(program, args))
     }
 
     /// Sends `initialize` over `link`, and `notifications/initialized` after its answer.

@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use url::Url;
 
 use super::within;
-use crate::auth::{Credentials, Login, Source};
+use crate::auth::{Credentials, Login};
 use crate::error::{Error, Kind};
 use crate::limits::{self, Timeouts};
 use crate::lock::lock;
@@ -126,12 +126,6 @@ impl HttpSettings {
             credentials: None,
             scrubber: Scrubber::default(),
         }
-    }
-
-    /// Takes credentials that change from `source`.
-    pub fn set_credentials(&mut self, source: Source) {
-        let credentials = Credentials::new(source, limits::CREDENTIAL_TTL, self.scrubber.clone());
-        self.credentials = Some(Arc::new(credentials));
     }
 }
 
