@@ -37,7 +37,7 @@ pub(super) fn refused(name: &str, refusal: Refusal) -> Error {
     let own = |kind, message: String| Error::new(kind, message).not_delivered();
     match refusal {
         // Whatever became of the handshake: what was asked for now has not been sent.
-        Refusal::Failed(why) => return Error::clone(&why).not_delivered(),
+        Refusal::Failed(why) => Error::clone(&why).not_delivered(),
         Refusal::Suspended(why) => {
             let message = format!("'{name}' does not stay up, and is left alone for now: {why}");
             own(Kind::Closed, message)
