@@ -45,7 +45,7 @@
 //!   rest. `standing_in`: what a client is told while a person logs in.
 //! - `secure`: https, and which servers are trusted. `identity`: client certificates, and bad files.
 //!   `http2`: many requests on one connection.
-//! - `library`: the client of the library, over each transport. `children`: servers that are child
+//! - `library`: the client of the library, over each transport. `examples`: its programs. `children`: servers that are child
 //!   processes. `manager`: many servers by their names. `hundred`: that many at once.
 //! - `commands_look`: lists of tools, resources and prompts. `commands_call`: calls. `commands_raw`:
 //!   reading, prompts, and any method. `commands_odd`: answers that fit no form.
@@ -104,6 +104,7 @@ mod eras_asking;
 mod eras_failing;
 mod eras_modern;
 mod every_option;
+mod examples;
 mod failures;
 mod faults;
 mod finding;

@@ -9,8 +9,7 @@ use anstyle::{AnsiColor, Style};
 use serde_json::{Value, json};
 
 use super::{args, bad_arguments, help, output};
-use mcp_span::client::{Class, Failure, Stage};
-use mcp_span::error::{Delivery, Error, Kind};
+use mcp_span::error::{Delivery, Error, Kind, Stage};
 use mcp_span::secret::Scrubber;
 use mcp_span::untrusted::Untrusted;
 
@@ -35,7 +34,7 @@ pub(super) enum CommandError {
     Arguments(clap::Error),
     Usage(Usage),
     /// The server refused, or could not be reached. The line is what else a person should know.
-    Server(Box<Failure>, Option<&'static str>),
+    Server(Box<Error>, Option<&'static str>),
     /// A login or a logout failed.
     Login(Box<Error>),
     /// Nobody expected it.
@@ -60,15 +59,9 @@ impl From<Usage> for CommandError {
     }
 }
 
-impl From<Failure> for CommandError {
-    fn from(failure: Failure) -> Self {
-        Self::Server(Box::new(failure), None)
-    }
-}
-
 impl From<Error> for CommandError {
-    fn from(error: Error) -> Self {
-        Self::Login(Box::new(error))
+    fn from(failure: Error) -> Self {
+        Self::Server(Box::new(failure), None)
     }
 }
 
@@ -81,11 +74,16 @@ impl From<std::io::Error> for CommandError {
 impl CommandError {
     /// A call that failed: it may have been carried out all the same, which a person has to know
     /// before calling again.
-    pub(super) fn of_call(failure: Failure) -> Self {
-        let was_sent = matches!(failure.stage, Stage::Receive | Stage::Decode);
+    pub(super) fn of_call(failure: Error) -> Self {
+        let was_sent = matches!(failure.stage(), Stage::Receive | Stage::Decode);
         let is_open = was_sent && failure.delivery == Delivery::Unknown;
         let note = "The tool may have been carried out: look before you call it again";
         Self::Server(Box::new(failure), is_open.then_some(note))
+    }
+
+    /// A command about logins has no exit codes of its own.
+    pub(super) fn of_login(error: Error) -> Self {
+        Self::Login(Box::new(error))
     }
 
     /// Prints it, for a program as JSON, and gives its exit code. `typed` is the command line.
@@ -116,12 +114,12 @@ impl CommandError {
         match self {
             Self::Arguments(_) | Self::Usage(_) => 2,
             Self::Unexpected(_) | Self::Login(_) => 1,
-            Self::Server(failure, _) => match failure.kind() {
-                None => 1,
-                Some(Kind::Login | Kind::Credentials) => 4,
-                Some(Kind::Status) if matches!(failure.status, Some(401 | 403)) => 4,
-                Some(Kind::BadUrl | Kind::InvalidRequest) => 2,
-                Some(_) => 3,
+            Self::Server(failure, _) => match failure.kind {
+                Kind::Rpc => 1,
+                Kind::Login | Kind::Credentials => 4,
+                Kind::Status if matches!(failure.status, Some(401 | 403)) => 4,
+                Kind::BadUrl | Kind::InvalidOptions | Kind::InvalidRequest => 2,
+                _ => 3,
             },
         }
     }
@@ -129,13 +127,14 @@ impl CommandError {
     fn json(&self) -> Value {
         let (kind, hint) = match self {
             Self::Server(failure, _) => {
+                let theirs = failure.rpc.as_ref().map(|rpc| &rpc.message);
                 return json!({"error": {
-                    "kind": failure.class.to_string(),
-                    "code": failure.code,
-                    "message": failure.message,
-                    "hint": failure.next_step,
+                    "kind": failure.kind,
+                    "code": failure.code(),
+                    "message": theirs.unwrap_or(&failure.message),
+                    "hint": failure.hint,
                     "delivery": failure.delivery,
-                    "data": failure.data,
+                    "data": failure.data(),
                 }});
             }
             Self::Login(error) => {
@@ -158,7 +157,7 @@ impl CommandError {
             }
             Self::Server(failure, note) => {
                 let known = || next_step(failure).map(str::to_owned);
-                let step = failure.next_step.clone().or_else(known);
+                let step = failure.hint.clone().or_else(known);
                 (sentence(failure), step.into_iter().chain(note.map(str::to_owned)).collect())
             }
             Self::Login(error) => (
@@ -172,13 +171,12 @@ impl CommandError {
 }
 
 /// What failed, with the reason in lines of its own.
-fn sentence(failure: &Failure) -> String {
-    let data = failure.data.as_deref();
-    if failure.class == Class::Rpc {
-        let data = data.map_or_else(String::new, |data| format!(" {data}"));
-        return format!("the server answered: {} ({}){data}", failure.message, failure.code);
+fn sentence(failure: &Error) -> String {
+    if let Some(rpc) = &failure.rpc {
+        let data = rpc.data.as_ref().map_or_else(String::new, |data| format!(" {data}"));
+        return format!("the server answered: {} ({}){data}", rpc.message, rpc.code);
     }
-    let reason = data.and_then(|data| data.get("reason")?.as_str());
+    let reason = failure.reason.as_deref();
     with_reason(&failure.message, reason.filter(|reason| !failure.message.contains(reason)))
 }
 
@@ -188,8 +186,8 @@ fn with_reason(message: &str, reason: Option<&str>) -> String {
 }
 
 /// Where the library knows no next step.
-fn next_step(failure: &Failure) -> Option<&'static str> {
-    match failure.kind()? {
+fn next_step(failure: &Error) -> Option<&'static str> {
+    match failure.kind {
         Kind::Timeout | Kind::NoResponse => {
             Some("Try it again with -v to see what happens, or with a longer --timeout")
         }
@@ -283,7 +281,6 @@ pub(super) fn failed(error: &Error) -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mcp_span::client::Transport;
 
     #[test]
     fn words_of_others_neither_act_nor_turn() {
@@ -293,8 +290,9 @@ mod tests {
     #[test]
     fn exit_codes_tell_whose_turn_it_is() {
         let code = |kind, status| {
-            let error = Error { status, ..Error::new(kind, "x") };
-            CommandError::from(Failure::of(Transport::Http, error)).code()
+            let mut error = Error::new(kind, "x");
+            error.status = status;
+            CommandError::from(error).code()
         };
         assert_eq!(code(Kind::Connect, None), 3);
         assert_eq!(code(Kind::Spawn, None), 3);

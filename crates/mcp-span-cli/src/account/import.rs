@@ -74,11 +74,12 @@ pub(crate) async fn store(
     is_json: bool,
 ) -> Result<ExitCode, Failure> {
     let oauth = super::oauth(&settings)?;
-    let Found { tokens, client, foreign } = found?;
+    let Found { tokens, client, foreign } = found.map_err(Failure::of_login)?;
     let stored = oauth.take_over(&foreign).await.map_err(|error| {
         let message = format!("{} cannot be used", tokens.display());
         let hint = error.hint.clone();
-        Error { hint, ..Error::new(Kind::Login, message).because(error) }
+        let failed = Error::new(Kind::Login, message).because(error);
+        Failure::of_login(hint.into_iter().fold(failed, Error::hint))
     })?;
     if is_json {
         return list::print_json(&[stored.account], &[]);

@@ -100,7 +100,7 @@ impl ToolCall {
             }
             context.status.set(&line);
         };
-        let calling = context.client.request_raw("tools/call", &params).on_progress(on_progress);
+        let calling = context.client.request("tools/call", &params).on_progress(on_progress);
         tokio::select! {
             result = calling.raw() => result.map_err(CommandError::of_call),
             never = progress::print_logs(logs, &context.status) => match never {},

@@ -7,21 +7,22 @@ use super::session::{Context, Outcome};
 use crate::nearest::did_you_mean;
 use crate::output::{Page, count, one_line};
 use crate::report::{self, CommandError, Usage};
-use mcp_span::client::{Class, Failure, Item};
+use mcp_span::Error;
+use mcp_span::client::Item;
 use mcp_span::message::Members;
 
 /// All that the server lists, as it wrote it. One that does not know the question has none.
 pub(super) async fn list<T: Item>(context: &Context) -> Result<Vec<Box<RawValue>>, CommandError> {
     match context.client.list_raw::<T>().await {
-        Err(failure) if is_unknown(&failure) && !context.client.offers(T::CAPABILITY) => {
+        Err(failure) if is_unknown(&failure) && !context.client.has_capability(T::CAPABILITY) => {
             Ok(Vec::new())
         }
         listed => Ok(listed?),
     }
 }
 
-pub(super) fn is_unknown(failure: &Failure) -> bool {
-    failure.class == Class::Rpc && failure.code == -32601
+pub(super) fn is_unknown(failure: &Error) -> bool {
+    failure.rpc.is_some() && failure.code() == -32601
 }
 
 /// The one with this name, or which one could be meant.

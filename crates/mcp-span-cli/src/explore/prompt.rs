@@ -38,7 +38,7 @@ async fn get(context: Context, name: String, arguments: Typed) -> Outcome {
     let arguments = arguments.checked(&schema, &format!("the prompt '{name}'"), hint, &context)?;
     let params = arguments::params(&name, &arguments)?;
     context.status.set(&format!("getting {name}"));
-    let result = context.client.request_raw("prompts/get", &params).raw().await?;
+    let result = context.client.request("prompts/get", &params).raw().await?;
     if context.is_json {
         return context.print_json(result.get());
     }

@@ -26,15 +26,11 @@ async fn send(
     is_notification: bool,
 ) -> Outcome {
     if is_notification {
-        context.client.notify_raw(&method, params.as_deref()).await?;
+        context.client.notify(&method, params).await?;
         return Ok(ExitCode::SUCCESS);
     }
     context.status.set(&method);
-    let request = match &params {
-        Some(params) => context.client.request_raw(method, params),
-        None => context.client.request(method, serde_json::Value::Null),
-    };
-    let result = request.raw().await?;
+    let result = context.client.request(method, params).raw().await?;
     match context.page.is_terminal && !context.is_json {
         true => context.print_with(|out| pretty(result.get(), out)),
         false => context.print_json(result.get()),

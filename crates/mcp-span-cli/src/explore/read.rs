@@ -30,7 +30,7 @@ pub(crate) fn run(typed: &Read) -> Result<ExitCode, CommandError> {
 
 async fn read(context: Context, uri: String, files: Files, to_stdout: bool) -> Outcome {
     context.status.set(&format!("reading {uri}"));
-    let result = context.client.read(&uri).raw().await?;
+    let result = context.client.read_resource(&uri).raw().await?;
     if context.is_json {
         return context.print_json(result.get());
     }

@@ -10,9 +10,9 @@ use super::items::{self, is_unknown, json_list, objects};
 use super::session::{self, Context, Outcome};
 use crate::output::{self, Page, count, one_line};
 use crate::report::CommandError;
-use mcp_span::client::{self, Class};
 use mcp_span::lenient::lenient;
 use mcp_span::message::Members;
+use mcp_span::{Error, client};
 
 /// Lists resources and their templates.
 pub(crate) fn run(typed: &Target) -> Result<ExitCode, CommandError> {
@@ -22,12 +22,12 @@ pub(crate) fn run(typed: &Target) -> Result<ExitCode, CommandError> {
 
 async fn show(context: Context) -> Outcome {
     let resources = items::list::<client::Resource>(&context).await?;
-    let templates = match context.client.list_raw::<client::Template>().await {
+    let templates = match context.client.list_raw::<client::ResourceTemplate>().await {
         // Newer than the list of resources: many servers have none.
         Err(failure) if is_unknown(&failure) => Some(Vec::new()),
         // The resources are worth showing all the same.
-        Err(failure) if failure.class == Class::Rpc => {
-            let (message, code) = (failure.message, failure.code);
+        Err(Error { rpc: Some(rpc), .. }) => {
+            let (message, code) = (&rpc.message, rpc.code);
             context.warn(&format!("the server did not list its patterns: {message} ({code})"));
             None
         }

@@ -1,7 +1,6 @@
 //! Requests of the server: a person at the terminal answers, or the capability is not offered.
 
 use std::io::{BufReader, IsTerminal};
-use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
@@ -9,29 +8,30 @@ use url::Url;
 
 use super::form;
 use crate::output::Status;
-use mcp_span::client::{Answering, Asked, Handler, Refusal};
-use mcp_span::limits;
+use mcp_span::{ClientBuilder, ServerRequest, limits};
 
-/// What the server may ask of us, and who answers it.
-pub(super) struct Capabilities {
-    pub(super) capabilities: Value,
-    pub(super) handler: Arc<dyn Handler>,
-}
-
-/// What this process can do for a server: the same with every command, since servers show their
-/// tools by it.
-pub(super) fn capabilities(status: &Status, with_roots: bool) -> Capabilities {
-    let has_person = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
-    let mut capabilities = json!({});
-    if has_person {
-        capabilities["elicitation"] = json!({"form": {}, "url": {}});
+/// A connection that offers what this process can do for a server: the same with every command, since
+/// servers show their tools by it.
+pub(super) fn offer(
+    mut builder: ClientBuilder,
+    status: &Status,
+    with_roots: bool,
+) -> ClientBuilder {
+    if std::io::stdin().is_terminal() && std::io::stderr().is_terminal() {
+        let prompt = Prompt::new(status.clone());
+        let answer = move |asked: ServerRequest| {
+            let answer = prompt.ask(asked.raw_params().to_owned());
+            // Where nobody can be asked, nobody has said anything.
+            async { Ok(answer.await.unwrap_or_else(|| json!({"action": "cancel"}))) }
+        };
+        builder = builder.on_elicitation(answer);
+        builder = builder.capability("elicitation", json!({"form": {}, "url": {}}));
     }
-    let roots = with_roots.then(roots).flatten();
-    if roots.is_some() {
-        capabilities["roots"] = json!({});
+    if let Some(roots) = with_roots.then(roots).flatten() {
+        let answer = move |_| std::future::ready(Ok(roots.clone()));
+        builder = builder.capability("roots", json!({})).on_request("roots/list", answer);
     }
-    let prompt = has_person.then(|| Prompt::new(status.clone()));
-    Capabilities { capabilities, handler: Arc::new(ServerRequests { prompt, roots }) }
+    builder
 }
 
 /// The working directory, as the protocol names it.
@@ -40,33 +40,6 @@ fn roots() -> Option<Value> {
     let uri = Url::from_directory_path(&folder).ok()?;
     let name = folder.file_name().map(|name| name.to_string_lossy().into_owned());
     Some(json!({"roots": [{"uri": uri.as_str().trim_end_matches('/'), "name": name}]}))
-}
-
-/// Answers the server.
-struct ServerRequests {
-    prompt: Option<Prompt>,
-    roots: Option<Value>,
-}
-
-impl Handler for ServerRequests {
-    fn answer(&self, asked: Asked) -> Answering {
-        let Asked { method, message, .. } = asked;
-        match (&*method, &self.prompt, &self.roots) {
-            ("elicitation/create", Some(prompt), _) => {
-                let members = message.members();
-                let answer = prompt.ask(members.get("params").unwrap_or("null").to_owned());
-                Box::pin(async move {
-                    // Where nobody can be asked, nobody has said anything.
-                    Ok(answer.await.unwrap_or_else(|| json!({"action": "cancel"})))
-                })
-            }
-            ("roots/list", _, Some(roots)) => {
-                let roots = roots.clone();
-                Box::pin(async move { Ok(roots) })
-            }
-            _ => Box::pin(async move { Err(Refusal::unknown(&method)) }),
-        }
-    }
 }
 
 /// The parameters of a question as the server wrote them, and where its answer goes.
@@ -97,7 +70,7 @@ impl Prompt {
     }
 
     /// Puts a question to the person, behind those that are there.
-    fn ask(&self, params: String) -> impl Future<Output = Option<Value>> + Send + 'static {
+    fn ask(&self, params: String) -> impl Future<Output = Option<Value>> + Send + use<> {
         let questions = self.questions.clone();
         async move {
             let (answer, answered) = oneshot::channel();

@@ -9,14 +9,13 @@ use tokio::time::{Instant, sleep};
 
 use super::args::Target;
 use super::login;
-use super::server_requests::{self, Capabilities};
+use super::server_requests;
 use crate::output::{Page, Status, pretty};
 use crate::report::{self, CommandError};
 use crate::tool_names::ToolNames;
 use crate::{environment, on_runtime, settings, start_logging};
 use mcp_span::bridge::HiddenTools;
-use mcp_span::client::{self, Client, Options, Spec};
-use mcp_span::limits::Timeouts;
+use mcp_span::client::{self, Client, Spec};
 use mcp_span::secret::Secret;
 use mcp_span::untrusted::Untrusted;
 use mcp_span::{limits, os};
@@ -102,24 +101,17 @@ fn run_boxed(typed: &Target, work: Work) -> Result<ExitCode, CommandError> {
     let logins = login::wait_for(&mut spec, &typed.connect.options);
     start_logging(&typed.connect, &spec)?;
     let status = Status::new("connecting");
-    let Capabilities { capabilities, handler } =
-        server_requests::capabilities(&status, typed.roots);
-    let options = Options {
-        capabilities,
-        handler: Some(handler),
-        timeouts: typed.connect.options.timeout.map_or_else(Timeouts::default, Timeouts::all),
-        ..Options::default()
-    };
+    let hidden_tools = spec.stages.hidden_tools.clone();
+    let connecting = server_requests::offer(Client::builder(spec), &status, typed.roots);
     let (words, is_json) = (typed.words.clone(), typed.json);
     let is_verbose = typed.connect.options.verbose == Some(true);
-    let hidden_tools = spec.stages.hidden_tools.clone();
     let tool_names = tool_names(typed);
     let page = Page::of_stdout();
     on_runtime(async move {
         let mut connected = None;
         let session = async {
             let client = tokio::select! {
-                client = client::connect(spec, options) => client?,
+                client = connecting.connect() => client?,
                 failure = logins.watch(&status) => return Err(failure.into()),
             };
             connected = Some(client.clone());

@@ -3,6 +3,7 @@
 use super::ServerOptions;
 use super::table::OptionInfo;
 use crate::config::Place;
+use crate::error::{Error, ErrorKind};
 
 /// Where the value of an option was set.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +65,12 @@ impl std::fmt::Display for OptionError {
 }
 
 impl std::error::Error for OptionError {}
+
+impl From<OptionError> for Error {
+    fn from(OptionError { message, hint }: OptionError) -> Self {
+        Self { hint, ..Self::new(ErrorKind::InvalidOptions, message).not_delivered() }
+    }
+}
 
 impl ServerOptions {
     /// What an option is called where it was set.

@@ -166,7 +166,7 @@ impl ServerOptions {
 
     fn stages(&self) -> Stages {
         let hidden_tools = HiddenTools::new(self.ignore_tool.iter().flatten().map(String::as_str));
-        Stages { protocol: self.protocol(), memory: None, hidden_tools }
+        Stages { protocol: self.protocol(), hidden_tools, ..Stages::default() }
     }
 }
 
