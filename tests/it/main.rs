@@ -20,6 +20,7 @@
 //! - `seeing`: logs, and what they never hold. `echoes`: servers that repeat credentials.
 //!   `hostile_text`: texts that act on terminals.
 //! - `trace`: trace files, and what is told of them. `trace_events`: cuts, names and retries in them.
+//!   `trace_shown`: how they are laid out, and as JSON.
 //! - `legacy_sse`: servers of the older transport. `legacy_calls`: how calls to them end.
 //!   `legacy_lost`: their streams end. `legacy_away`: they are not there.
 //! - `detection`: which transport a server speaks. `finding`: where the local mcp-hub is.
@@ -49,12 +50,13 @@
 //! - `commands_look`: lists of tools, resources and prompts. `commands_call`: calls. `commands_raw`:
 //!   reading, prompts, and any method. `commands_odd`: answers that fit no form.
 //!   `commands_terminal`: a person at a terminal.
+//! - `snapshots`: lists, help and errors as files of expected text, at several widths.
 //! - `check_ways`: what a check says of the way to a server. `check_servers`: of what answers there.
 //!   `check_access`: of logins. `check_programs`: of child processes. `check_reports`: how it is told.
 //! - `private_files`: whose files are read and written. `environments`: what processes that we
 //!   start are given. `ways_around`: what all code must do in one way.
 //! - `states`: what a log says at `info`, and of servers that cannot be reached.
-//! - `demo`: the embedded server. `lessons`: what went wrong in other bridges.
+//! - `documents`: links, headings and the table of contents. `demo`: the embedded server. `lessons`: what went wrong in other bridges.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -94,12 +96,14 @@ mod demo;
 mod detection;
 mod device;
 mod discovery;
+mod documents;
 mod echoes;
 mod environments;
 mod eras;
 mod eras_asking;
 mod eras_failing;
 mod eras_modern;
+mod every_option;
 mod failures;
 mod faults;
 mod finding;
@@ -152,6 +156,7 @@ mod seeing;
 mod server_stream;
 mod session_proofs;
 mod sessions;
+mod snapshots;
 mod soak;
 mod standing_in;
 mod states;
@@ -164,6 +169,7 @@ mod tokens;
 mod tool_filter;
 mod trace;
 mod trace_events;
+mod trace_shown;
 mod unbothered;
 mod usage;
 mod ways_around;

@@ -7,9 +7,9 @@ use std::ffi::OsString;
 use url::Url;
 
 use super::super::target::is_url;
-use super::super::{headers, md5};
 use super::flags::Meaning;
 use super::words::{Item, value};
+use mcp_span::ServerOptions;
 use mcp_span::limits::CALLBACK_PORTS;
 
 /// All that it tells logins apart by.
@@ -42,8 +42,9 @@ impl Remote {
                 }
                 Item::Ours(name, words) if name == "header-file" => {
                     // One that cannot be read ends the program a little later.
-                    let lines =
-                        headers::read_file(value(words).as_ref().as_ref()).unwrap_or_default();
+                    let mut options = ServerOptions::default();
+                    options.header_file = Some(value(words).as_ref().into());
+                    let lines = options.header_lines().unwrap_or_default();
                     found.headers.extend(lines.iter().filter_map(|(_, line)| header(line)));
                 }
                 Item::Ours(name, _) if name == "oauth-no-resource" => sends_resource = false,
@@ -82,7 +83,7 @@ impl Remote {
         parts.extend(object(&self.headers));
         parts.extend(self.client_metadata_url.clone());
         parts.extend(self.token_endpoint.clone());
-        md5::hex(parts.join("|").as_bytes())
+        format!("{:x}", md5::compute(parts.join("|")))
     }
 
     /// The ports that it tries one after the other; one alone where the address is registered.

@@ -17,14 +17,12 @@ mod renamed;
 mod words;
 
 use super::args::whole;
-use super::credentials::SOURCES;
-use super::oauth_given::is_callback_host;
 use super::report::Usage;
 use super::secrets::Secrets;
-use super::values::{seconds, some_seconds};
 use client_info::Given;
 use flags::{ANSWER_TIMEOUT, Meaning, Program};
 use mcp_remote::Remote;
+use mcp_span::options::{CREDENTIAL_SOURCES, is_callback_host, seconds, some_seconds};
 use renamed::Renamed;
 use words::{Item, Items, value};
 
@@ -319,8 +317,8 @@ impl Translator {
         for (name, _) in &timeouts {
             self.set_flag(name, "timeout", longest.into());
         }
-        let is_supplied =
-            self.has_authorization || SOURCES.iter().any(|source| self.typed.contains(*source));
+        let is_supplied = self.has_authorization
+            || CREDENTIAL_SOURCES.iter().any(|source| self.typed.contains(*source));
         let token = program.and_then(|program| program.token).filter(|name| is_set(name));
         if let Some(variable) = token.filter(|_| !is_supplied) {
             self.set_flag(variable, "bearer-env", variable.into());

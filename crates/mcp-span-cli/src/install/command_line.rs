@@ -38,8 +38,10 @@ struct Part {
 }
 
 /// Flags of `install` that say nothing about the server.
-const OWN: [&str; 10] =
-    ["client", "url", "program", "name", "env", "scope", "force", "json", "print", "help"];
+const OWN: [&str; 12] = [
+    "client", "url", "program", "name", "env", "scope", "force", "json", "print", "help", "color",
+    "quiet",
+];
 
 /// The variable that holds headers, one a line.
 const HEADERS: &str = "MCP_SPAN_HEADER";
@@ -49,7 +51,9 @@ impl CommandLine {
     /// configuration file holds for the client's process as well, or not, as the user wants it.
     pub(super) fn from_args(parsed: &Parsed, typed: &Connect) -> Result<Self, Usage> {
         let mut line = Self::default();
-        let program = typed.program.iter().map(|word| word.to_str().map(str::to_owned));
+        // An entry may have a command of its own.
+        let program = typed.options.command.as_ref().filter(|_| typed.entry.is_none());
+        let program = program.into_iter().flatten().map(|word| word.to_str().map(str::to_owned));
         let program: Vec<_> = program
             .collect::<Option<_>>()
             .ok_or_else(|| Usage::new("the command behind '--' is not valid UTF-8"))?;
@@ -82,22 +86,23 @@ impl CommandLine {
 
     /// Takes over how the server is named, unless a flag does that, or there is a program.
     fn add_server(&mut self, typed: &Connect, program: &[String]) -> Result<(), Usage> {
+        let Connect { options, entry, .. } = typed;
         if !program.is_empty() {
-            if typed.url.is_some() {
+            if options.url.is_some() {
                 return Err(Usage::new(TWO_SERVERS));
             }
             self.name = server_name::from_program(program);
-        } else if let Some(entry) = &typed.server {
+        } else if let Some(entry) = entry {
             // Spelled out, where the name alone would be a command (C36).
             let connect = Command::has_subcommand(&entry.name).then(|| "connect".to_owned());
             let args: Vec<_> = connect.into_iter().chain([entry.name.clone()]).collect();
             self.parts.push(Part { shown: args.join(" "), args, ..Part::default() });
             self.name = entry.name.clone();
-        } else if typed.url.is_none() && typed.mcp_hub.is_some() {
+        } else if options.url.is_none() && options.mcp_hub.is_some() {
             self.name = "mcp-hub".to_owned();
         } else {
-            let url = settings::typed_url(typed, typed.url.as_deref())?;
-            let args = typed.url.iter().cloned().collect();
+            let url = settings::typed_url(typed)?;
+            let args = options.url.iter().cloned().collect();
             self.parts.push(Part { args, shown: secret::shown(&url), ..Part::default() });
             self.name = server_name::from_url(&url);
             self.warnings.extend(warn_of_url(&url));

@@ -11,7 +11,6 @@ use clap::Args;
 use super::Failure;
 use super::args::{Connect, Parsed};
 use super::report::{self, Usage};
-use super::secrets::Secrets;
 
 mod clients;
 mod command_line;
@@ -82,7 +81,7 @@ pub(super) fn run(
     typed: &Install,
     ignored: &[String],
 ) -> Result<ExitCode, Failure> {
-    if typed.connect.oauth.secrets != Secrets::default() {
+    if typed.connect.options.oauth_client_secret.is_some() {
         let sentence = "the client secret would be written to the file. Pass it in a variable: \
                         --oauth-client-secret-env NAME and --env NAME=VALUE";
         return Err(Usage::new(sentence).into());
