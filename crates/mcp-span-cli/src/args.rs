@@ -83,7 +83,7 @@ pub(super) fn parse(
     let matches = command.try_get_matches_from_mut(args)?;
     let mut cli = Cli::from_arg_matches(&matches)?;
     let deepest = matches.subcommand().map_or(&matches, |(_, matches)| matches);
-    if let Some(target) = cli.explore_mut() {
+    if let Some(target) = cli.target_mut() {
         let variable = lookup(OsStr::new("MCP_SPAN_URL")).and_then(|url| url.into_string().ok());
         let is_server = |word: &str| is_url(word) || file.servers.has(word);
         target.find_server(deepest, variable.filter(|url| !url.is_empty()), is_server);

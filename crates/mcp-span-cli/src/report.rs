@@ -36,7 +36,7 @@ pub(super) enum CommandError {
     Usage(Usage),
     /// The server refused, or could not be reached. The line is what else a person should know.
     Server(Box<Failure>, Option<&'static str>),
-    /// Nobody expected it.
+    /// Something that neither the user nor the server has caused.
     Unexpected(std::io::Error),
 }
 

@@ -215,7 +215,7 @@ mod tests {
         });
         let parsed = args::parse(typed, command, &ConfigFile::default(), lookup);
         let mut cli: Cli = parsed.unwrap_or_else(|error| panic!("{error}")).cli;
-        let typed = cli.explore_mut().unwrap();
+        let typed = cli.target_mut().unwrap();
         let program: Vec<_> =
             typed.connect.program.iter().map(|word| word.to_string_lossy()).collect();
         let program = program.join(" ");

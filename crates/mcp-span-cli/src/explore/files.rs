@@ -1,4 +1,4 @@
-//! What is no text goes to files, if somebody has asked for files.
+//! Saves what is not text in the file or folder that `--out` names.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write};

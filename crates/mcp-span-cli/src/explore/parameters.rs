@@ -1,4 +1,4 @@
-//! The arguments of a tool, as a person reads them: names in the server's order, types in words.
+//! The table of a tool's arguments: names in the server's order, types in words.
 
 use serde_json::Value;
 

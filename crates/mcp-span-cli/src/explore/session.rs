@@ -63,7 +63,7 @@ impl Context {
         self.print(&(Untrusted(json).json() + "\n"))
     }
 
-    /// Says that something may be wrong; a program finds nothing but errors on stderr.
+    /// Warns a person; a program finds nothing but errors on stderr.
     pub(super) fn warn(&self, sentence: &str) {
         self.status.clear();
         if !self.is_json {
@@ -71,7 +71,7 @@ impl Context {
         }
     }
 
-    /// An answer that is not what the protocol has for it, as it came: a failure.
+    /// Prints an answer that lacks what the protocol requires, as it came: a failure.
     pub(super) fn print_odd(&self, json: &str, missing: &str) -> Outcome {
         self.status.clear();
         report::error(&format!("the server's answer has no '{missing}'; this is what it sent"));
@@ -80,11 +80,11 @@ impl Context {
     }
 }
 
-/// What a command does at a server. Behind a pointer, or the way there and back would be compiled
-/// for each command anew.
+/// What a command does with the server. Behind a pointer, or connecting and closing would be
+/// compiled for each command anew.
 type Work = Box<dyn FnOnce(Context) -> Pin<Box<dyn Future<Output = Outcome> + Send>> + Send>;
 
-/// Connects to the server that was typed, does `work` there, and leaves.
+/// Connects to the server that was typed, does `work`, and disconnects.
 pub(super) fn run<F>(
     typed: &Target,
     work: impl FnOnce(Context) -> F + Send + 'static,
@@ -139,7 +139,7 @@ fn run_boxed(typed: &Target, work: Work) -> Result<ExitCode, CommandError> {
         };
         let ended = tokio::select! {
             biased;
-            // First: before a process is started, Ctrl-C must be heard.
+            // First: Ctrl-C must be listened for before a process is started.
             () = os::terminated() => None,
             outcome = status.during(session) => Some(outcome),
         };
@@ -149,8 +149,8 @@ fn run_boxed(typed: &Target, work: Work) -> Result<ExitCode, CommandError> {
             None => ExitCode::from(130),
         };
         tokio::select! {
-            () = leave(connected) => {}
-            // Twice means now.
+            () = disconnect(connected) => {}
+            // A second Ctrl-C ends it at once.
             () = os::terminated() => {}
         }
         Ok(code)
@@ -163,8 +163,8 @@ fn tool_names(typed: &Target) -> Option<ToolNames> {
     Some(ToolNames::new(&folder, typed.connect.url.as_deref()?))
 }
 
-/// No header of the user's is shown when a server repeats it, whatever its name, and no variable
-/// that a program was given.
+/// Hides all headers of the user, whatever their names, and all variables that a program is given:
+/// a server may repeat them.
 fn hide_secrets(spec: &Spec) {
     match &spec.server {
         client::Server::Http(http) => {
@@ -178,8 +178,8 @@ fn hide_secrets(spec: &Spec) {
     }
 }
 
-/// Cancels what was asked for, and says goodbye to the server.
-async fn leave(connected: Option<Client>) {
+/// Cancels what was asked for, and ends the session.
+async fn disconnect(connected: Option<Client>) {
     match connected {
         Some(client) => client.close().await,
         None => at_rest(1).await,
