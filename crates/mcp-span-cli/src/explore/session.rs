@@ -27,8 +27,6 @@ pub(super) type Outcome = Result<ExitCode, CommandError>;
 /// What a command has at hand.
 pub(super) struct Context {
     pub(super) client: Client,
-    /// What was typed behind the target.
-    pub(super) words: Vec<String>,
     /// For a program, as JSON.
     pub(super) is_json: bool,
     /// The server's log is wanted.
@@ -110,7 +108,7 @@ fn run_boxed(typed: &Target, work: Work) -> Result<ExitCode, CommandError> {
         timeouts: typed.connect.link.timeout.map_or_else(Timeouts::default, Timeouts::all),
         ..Options::default()
     };
-    let (words, is_json) = (typed.words.clone(), typed.json);
+    let is_json = typed.json;
     let is_verbose = typed.connect.log.verbose;
     let hidden_tools = spec.stages.hidden_tools.clone();
     let tool_names = tool_names(typed);
@@ -125,17 +123,8 @@ fn run_boxed(typed: &Target, work: Work) -> Result<ExitCode, CommandError> {
             connected = Some(client.clone());
             status.set("waiting for the server");
             let status = status.clone();
-            work(Context {
-                client,
-                words,
-                is_json,
-                is_verbose,
-                hidden_tools,
-                tool_names,
-                page,
-                status,
-            })
-            .await
+            work(Context { client, is_json, is_verbose, hidden_tools, tool_names, page, status })
+                .await
         };
         let ended = tokio::select! {
             biased;
