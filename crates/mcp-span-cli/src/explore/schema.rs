@@ -102,7 +102,7 @@ pub(super) fn mismatch(schema: &Value, value: &Value, root: &Value) -> Option<St
     };
     let expected = if !is_of(value, &types) {
         types.join(" or ")
-    } else if !choices.is_empty() && !choices.iter().any(|choice| is_same(choice)) {
+    } else if !choices.is_empty() && !choices.iter().any(is_same) {
         let choices: Vec<String> = choices.iter().map(ToString::to_string).collect();
         format!("one of {}", choices.join(", "))
     } else {

@@ -73,8 +73,10 @@ pub(super) struct Words {
 }
 
 /// Flags of `install` that say nothing about the server.
-const OWN: [&str; 10] =
-    ["client", "url", "program", "name", "env", "scope", "force", "json", "print", "help"];
+const OWN: [&str; 12] = [
+    "client", "url", "program", "name", "env", "scope", "force", "json", "print", "help", "color",
+    "quiet",
+];
 
 /// Takes over every flag that was typed for the connection; what is in the environment or in the
 /// configuration file holds for the client's process as well, or not, as the user wants it.
