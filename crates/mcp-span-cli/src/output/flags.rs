@@ -70,6 +70,10 @@ pub(crate) fn typed(words: Vec<OsString>) -> Vec<OsString> {
         let parser = with_flags(Command::new("flags").no_binary_name(true).ignore_errors(true));
         parser.try_get_matches_from(&own).iter().for_each(apply);
     }
+    if others.get(1).is_some_and(|word| word == "help") {
+        // The only command without any flag.
+        own.clear();
+    }
     others.into_iter().chain(own).chain(words).collect()
 }
 
@@ -87,6 +91,7 @@ mod tests {
         assert_eq!(moved("m -q --color never tools u"), "m tools u -q --color never");
         assert_eq!(moved("m --color=auto tools -- p -q"), "m tools --color=auto -- p -q");
         assert_eq!(moved("m tools --color"), "m tools --color");
+        assert_eq!(moved("m -q help tools"), "m help tools");
         apply(&with_flags(Command::new("none")).get_matches_from(["none"]));
     }
 }
