@@ -37,7 +37,7 @@ pub(super) enum CommandError {
     Server(Box<Error>, Option<&'static str>),
     /// A login or a logout failed.
     Login(Box<Error>),
-    /// Nobody expected it.
+    /// Something that neither the user nor the server has caused.
     Unexpected(std::io::Error),
 }
 
