@@ -53,3 +53,6 @@ pub const CHECK_HANDSHAKE: u32 = 4;
 
 /// Targets that are checked at once: each has a handful of connections.
 pub const CHECKS_AT_ONCE: usize = 32;
+
+/// How much of a body is recorded.
+pub const RECORDED_BODY: usize = 1024 * 1024;
