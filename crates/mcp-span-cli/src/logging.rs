@@ -25,7 +25,7 @@ use mcp_span::secret::Scrubber;
 use mcp_span::traffic;
 
 /// What to write down about it.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Logging")]
 pub(super) struct Log {
     /// Log what happens, on stderr

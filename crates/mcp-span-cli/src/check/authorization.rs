@@ -4,11 +4,13 @@ use std::time::SystemTime;
 
 use http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 
-use super::door::Heard;
+use super::contents::of_failure;
+use super::exchange::Response;
 use super::finding::Finding;
 use mcp_span::auth::oauth::challenge::Challenge;
 use mcp_span::auth::oauth::{Account, FoundMetadata, OAuth, Provider, Survey, survey};
-use mcp_span::error::Error;
+use mcp_span::client::Failure;
+use mcp_span::error::Kind;
 use mcp_span::transport::http::HttpSettings;
 
 /// The server has asked for nothing, or takes what it got.
@@ -29,50 +31,51 @@ pub(super) async fn taken(settings: &HttpSettings, has_header: bool) -> Finding 
 }
 
 /// There are no credentials to be had.
-pub(super) fn unavailable(error: &Error) -> Finding {
-    Finding::of_error("authorization", error)
+pub(super) fn unavailable(failure: &Failure) -> Finding {
+    of_failure("authorization", failure)
         .meaning("The source of credentials that was named gives none, so nothing was sent")
 }
 
-/// The server refuses us.
+/// The server refuses us, and the client has failed by that.
 pub(super) async fn refused(
     settings: &HttpSettings,
-    heard: &Heard,
-    login: Option<&Error>,
+    response: &Response,
+    failure: &Failure,
+    is_login: bool,
 ) -> Finding {
-    let status = heard.status.as_u16();
-    let challenge = Challenge::of(&heard.headers);
-    let asks = match heard.headers.contains_key(WWW_AUTHENTICATE) {
+    let headers = &response.recorded.headers;
+    let challenge = Challenge::of(headers);
+    let asks = match headers.contains_key(WWW_AUTHENTICATE) {
         true => "with WWW-Authenticate",
         false => "without WWW-Authenticate",
     };
-    let said = format!("HTTP {status} {asks}");
-    if let Some(error) = login {
-        return Finding::of_error("authorization", error)
-            .meaning(format!("The server refuses us ({said}), and no token could be had"))
-            .exchange(&heard.exchange);
+    let said = format!("HTTP {} {asks}", response.status);
+    // Else the refusal is all that there is.
+    let has_tried = failure.kind() != Some(Kind::Status);
+    if is_login && has_tried {
+        return of_failure("authorization", failure)
+            .meaning(format!("The server refuses us ({said}), and no token could be had"));
     }
-    if status == 403 && !challenge.as_ref().is_some_and(Challenge::wants_more_scope) {
+    if response.status == 403 && !challenge.as_ref().is_some_and(Challenge::wants_more_scope) {
         return Finding::failed("authorization", format!("access is refused ({said})"))
             .meaning("Whoever we are to the server may not use it; also firewalls for the web answer so")
-            .next_step("Ask who runs the server for access; check the credentials and the headers that it wants")
-            .exchange(&heard.exchange);
+            .next_step("Ask who runs the server for access; check the credentials and the headers that it wants");
     }
     let Some(oauth) = oauth(settings) else {
         return Finding::failed("authorization", format!("the credentials are refused ({said})"))
             .meaning("The token or header that was given is wrong, has expired, or is for something else; logins are out of the question where credentials are given, or with --no-oauth")
-            .next_step("Check the token, or leave it out to log in")
-            .exchange(&heard.exchange);
+            .next_step("Check the token, or leave it out to log in");
     };
-    if let Some(peer) = heard.peer {
+    if let Some(peer) = response.recorded.peer {
         oauth.met(peer);
     }
-    let survey = survey(oauth, &heard.headers).await;
+    let survey = survey(oauth, headers).await;
     let account = oauth.account().await;
-    surveyed(&survey, &said, account.as_ref()).exchange(&heard.exchange)
+    let finding = surveyed(&survey, &said, account.as_ref());
+    if has_tried { finding.detail(format!("renewal: {failure}")) } else { finding }
 }
 
-pub(super) fn oauth(settings: &HttpSettings) -> Option<&OAuth> {
+fn oauth(settings: &HttpSettings) -> Option<&OAuth> {
     settings.credentials.as_deref().and_then(|credentials| credentials.oauth())
 }
 
@@ -180,7 +183,7 @@ fn token(account: &Account, now: SystemTime) -> String {
 mod tests {
     use super::*;
     use mcp_span::auth::oauth::TriedPlace;
-    use mcp_span::error::Kind;
+    use mcp_span::error::Error;
 
     fn provider() -> Provider {
         Provider {

@@ -1,6 +1,5 @@
 //! Checks a server that is a program: whether it is there, starts, answers and leaves.
 
-use std::collections::VecDeque;
 use std::env;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -8,9 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::finding::{Finding, Status, counted, ms};
-use super::spinner::Activity;
-use super::{CheckOptions, contents};
+use super::{Activity, CheckOptions, contents};
 use crate::report::plain;
+use mcp_span::bridge::HiddenTools;
 use mcp_span::client::{Client, Failure, Options, Spec};
 use mcp_span::error::Kind;
 use mcp_span::limits::{self, Timeouts};
@@ -25,67 +24,71 @@ const BEHIND: [&str; 5] = ["transport", "server", "round-trip", "contents", "goo
 #[derive(Debug, Default)]
 struct Written {
     count: usize,
-    first: Vec<String>,
-    last: VecDeque<String>,
+    first_and_last: Vec<String>,
 }
 
 impl Written {
     fn note(&mut self, line: &str) {
         self.count += 1;
-        let line = Untrusted(line).excerpt(limits::ERROR_TEXT);
-        if self.first.len() < limits::CHECK_STDERR_FIRST {
-            self.first.push(line);
-            return;
+        if self.first_and_last.len() == limits::CHECK_STDERR_FIRST + limits::CHECK_STDERR {
+            self.first_and_last.remove(limits::CHECK_STDERR_FIRST);
         }
-        if self.last.len() == limits::CHECK_STDERR {
-            self.last.pop_front();
+        self.first_and_last.push(plain(&Untrusted(line).excerpt(limits::ERROR_TEXT)));
+    }
+
+    fn left_out(&self) -> usize {
+        self.count - self.first_and_last.len()
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let mut lines = self.first_and_last.clone();
+        if self.left_out() > 0 {
+            let gap = format!("… {} …", counted(self.left_out(), "line"));
+            lines.insert(limits::CHECK_STDERR_FIRST, gap);
         }
-        self.last.push_back(line);
+        lines
     }
 
     /// It is no fault to write beside one's messages.
-    fn told(&self) -> Finding {
-        let left_out = self.count - self.first.len() - self.last.len();
-        let summary = match self.count {
-            0 => "silent".to_owned(),
-            count if left_out > 0 => {
+    fn finding(&self) -> Finding {
+        let summary = match (self.count, self.left_out()) {
+            (0, _) => "silent".to_owned(),
+            (count, 0) => counted(count, "line"),
+            (count, _) => {
                 format!("{}, of which the first and the last are shown", counted(count, "line"))
             }
-            count => counted(count, "line"),
         };
-        let gap = (left_out > 0).then(|| format!("… {} …", counted(left_out, "line")));
-        let begins = self.first.iter().map(|line| plain(line));
-        let ends = self.last.iter().map(|line| plain(line));
-        Finding::ok("stderr", summary).details(begins.chain(gap).chain(ends))
+        Finding::ok("stderr", summary).details(self.lines())
     }
 }
 
-type Lines = Arc<Mutex<Written>>;
-
-fn locked(lines: &Lines) -> MutexGuard<'_, Written> {
-    lines.lock().unwrap_or_else(PoisonError::into_inner)
+fn locked(written: &Mutex<Written>) -> MutexGuard<'_, Written> {
+    written.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// All that can be said about the program.
 pub(super) async fn check(
     mut settings: ChildSettings,
+    hidden: &HiddenTools,
     check_options: CheckOptions,
     activity: Activity,
 ) -> Vec<Finding> {
     let mut findings = vec![command(&settings.program)];
-    let heard = Lines::default();
-    let lines = Arc::clone(&heard);
-    settings.on_stderr = Some(Arc::new(move |line: &str| locked(&lines).note(line)));
+    let written = Arc::new(Mutex::new(Written::default()));
+    let noted = Arc::clone(&written);
+    settings.on_stderr = Some(Arc::new(move |line: &str| locked(&noted).note(line)));
     let timeouts = Timeouts { quick: Some(check_options.limit), work: Some(check_options.limit) };
     let options = Options { timeouts, ..Options::default() };
     activity.now("starting");
     let begun = Instant::now();
-    match contents::connect(Spec::child(settings), options, check_options.limit).await {
+    let limit = check_options.limit;
+    let whole = limit.saturating_mul(limits::CHECK_HANDSHAKE);
+    match contents::connect(Spec::child(settings), options, whole).await {
         Ok(client) => {
             let took = begun.elapsed();
-            let summary = format!("started and shaken hands with ({})", ms(took));
+            let summary = format!("initialized in {}", ms(took));
             findings.push(Finding::ok("start", summary).took(took));
-            findings.extend(of_client(&client, check_options.limit, &activity).await);
+            findings.extend(of_client(&client, hidden, limit, &activity).await);
         }
         Err(failure) => {
             let is_missing = findings.iter().any(|finding| finding.status == Status::Failed);
@@ -93,18 +96,18 @@ pub(super) async fn check(
                 Some(Kind::Spawn) if is_missing => {
                     Finding::skipped("start", "there is nothing to start")
                 }
-                _ => unstarted(&failure),
+                _ => unstarted(&failure, locked(&written).lines()),
             });
             let why = "there was no handshake";
             findings.extend(BEHIND.iter().map(|check| Finding::skipped(check, why)));
         }
     }
-    findings.push(locked(&heard).told());
+    findings.push(locked(&written).finding());
     findings
 }
 
-/// Why there was no handshake. What it wrote last stands under `stderr`.
-fn unstarted(failure: &Failure) -> Finding {
+/// Why there was no handshake: mostly for a reason that the program `wrote` itself.
+fn unstarted(failure: &Failure, wrote: Vec<String>) -> Finding {
     let mut finding = contents::of_failure("start", failure);
     let (meaning, next) = match failure.kind() {
         Some(Kind::Spawn) => ("The system does not start the program", None),
@@ -118,7 +121,7 @@ fn unstarted(failure: &Failure) -> Finding {
             finding.details.clear();
             (
                 "The program has ended before it answered the handshake",
-                Some("See below what it wrote to its stderr, and try the command in a terminal"),
+                Some("Read what it wrote to its stderr, and try the command in a terminal"),
             )
         }
         _ => ("The program answers, but does not shake hands", None),
@@ -126,18 +129,23 @@ fn unstarted(failure: &Failure) -> Finding {
     if let Some(next) = next {
         finding.next_step = Some(next.to_owned());
     }
-    finding.meaning(meaning)
+    finding.meaning(meaning).details(wrote)
 }
 
-async fn of_client(client: &Client, limit: Duration, activity: &Activity) -> Vec<Finding> {
+async fn of_client(
+    client: &Client,
+    hidden: &HiddenTools,
+    limit: Duration,
+    activity: &Activity,
+) -> Vec<Finding> {
     let server = client.server();
     let mut findings = vec![
         Finding::ok("transport", format!("stdio, revision {}", plain(client.revision()))),
         contents::server(server, &server["serverInfo"]),
     ];
     activity.now("listing what there is");
-    findings.push(contents::pings(client, limit).await);
-    findings.push(contents::count(client, limit).await);
+    findings.push(contents::round_trips(client, "ping", limit).await);
+    findings.push(contents::count(client, hidden, limit).await);
     activity.now("saying goodbye");
     let begun = Instant::now();
     client.close().await;
@@ -198,11 +206,11 @@ mod tests {
     fn the_last_lines_of_many_are_shown_and_few_are_kept() {
         let mut written = Written::default();
         (1..=13).for_each(|n| written.note(&n.to_string()));
-        let told = written.told();
+        let told = written.finding();
         assert_eq!((&*told.summary, told.details.len()), ("13 lines", 13));
         (14..=1000).for_each(|n| written.note(&n.to_string()));
-        assert_eq!((written.first.len(), written.last.len()), (3, 10));
-        let told = written.told();
+        assert_eq!(written.first_and_last.len(), 13);
+        let told = written.finding();
         assert_eq!(told.summary, "1000 lines, of which the first and the last are shown");
         assert_eq!(told.details[2..5], ["3", "… 987 lines …", "991"]);
         assert_eq!(told.details.last().unwrap(), "1000");

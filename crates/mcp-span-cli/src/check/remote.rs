@@ -1,26 +1,30 @@
-//! Checks a server over HTTP, from its name to what it lists.
+//! Checks a server over HTTP: connects as the bridge does, with a recorder on the traffic, and lets
+//! the rules say what the recording means.
 
-use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
-use http::header::AUTHORIZATION;
-use serde_json::Value;
+use http::HeaderMap;
+use http::header::{AUTHORIZATION, USER_AGENT};
+use tokio::time::timeout;
 
-use super::door::{Door, Heard};
+use super::exchange::Exchange;
 use super::finding::Finding;
-use super::spinner::Activity;
-use super::transport::{self, Opening, Spoken};
-use super::{CheckOptions, address, authorization, contents, session, suspicion, tls};
-use mcp_span::auth::{Credentials, Granted, Login};
+use super::transport::Spoken;
+use super::{
+    Activity, CheckOptions, address, audit, authorization, contents, diagnose, session, tls,
+    transport,
+};
 use mcp_span::bridge::{Policy, Stages};
-use mcp_span::client::{Options, Server, Spec};
-use mcp_span::error::Error;
+use mcp_span::client::{Client, Failure, Options, Server, Spec};
+use mcp_span::error::Kind;
 use mcp_span::limits::{self, Timeouts};
-use mcp_span::net::{self, Endpoint};
+use mcp_span::net::{self, Endpoint, Recorder};
+use mcp_span::revision::Revision;
 use mcp_span::revision::translate::SERVER_INFO;
-use mcp_span::transport::http::HttpSettings;
+use mcp_span::secret::{Scrubber, shown};
+use mcp_span::transport::http::{HttpSettings, Transport};
 
-/// What cannot be looked at without a connection, in the order of a report.
+/// All checks behind a connection, in the order of a report.
 const BEHIND: [&str; 11] = [
     "http",
     "transport",
@@ -35,8 +39,8 @@ const BEHIND: [&str; 11] = [
     "clock",
 ];
 
-/// Checks that are about an MCP server, and not about who we are to it.
-const OF_SERVER: [&str; 5] = ["server", "session", "session-unknown", "session-end", "stream"];
+/// Those that are made with `--audit` alone.
+const AUDITS: [&str; 4] = ["session-unknown", "session-end", "stream", "clock"];
 
 /// All that can be said about the server.
 pub(super) async fn check(
@@ -47,260 +51,318 @@ pub(super) async fn check(
 ) -> Vec<Finding> {
     settings.net.connect_timeout = settings.net.connect_timeout.min(check_options.limit);
     let url = &settings.url;
-    let mut findings = vec![address::url(url)];
     let endpoint = match Endpoint::new(url) {
         Ok(endpoint) => endpoint,
-        Err(error) => {
-            findings[0] = Finding::of_error("url", &error);
-            return findings;
-        }
+        Err(error) => return vec![Finding::of_error("url", &error)],
     };
     activity.now("connecting");
     let look = net::look(&settings.net, &endpoint).await;
+    let mut findings = vec![address::url(url)];
     findings.extend(address::way(url, &look));
     let is_checked = !settings.net.tls.insecure;
     let is_https = url.scheme() == "https";
     findings.push(tls::tls(&look, is_https, is_checked, SystemTime::now()));
-    if look.fault().is_some() {
-        findings.extend(skipped(&BEHIND, "there is no connection"));
-        return findings;
-    }
-    let visit = Visit { settings, stages, check_options, activity };
-    let behind = visit.go().await;
-    // In the order of a report, whatever the order in which it was found out.
-    let mut behind: Vec<Finding> = behind;
-    behind.sort_by_key(|finding| BEHIND.iter().position(|name| *name == finding.check));
-    findings.extend(behind);
+    let found = match look.fault() {
+        Some(_) => Found { findings: Vec::new(), gap: "there is no connection" },
+        None => Remote { settings, stages, check_options, activity }.check().await,
+    };
+    findings.extend(found.completed(check_options.audit));
     findings
 }
 
-fn skipped<'a>(checks: &'a [&'static str], why: &'a str) -> impl Iterator<Item = Finding> + 'a {
-    checks.iter().map(move |check| Finding::skipped(check, why))
+/// What was found, and why the rest was not.
+struct Found {
+    findings: Vec<Finding>,
+    gap: &'static str,
 }
 
-/// A visit to a server that can be connected to.
-struct Visit {
+impl Found {
+    /// In the order of a report, with the reason where there is no finding.
+    fn completed(mut self, audit: bool) -> Vec<Finding> {
+        let wanted = |check: &&str| audit || !AUDITS.contains(check);
+        for check in BEHIND.into_iter().filter(wanted) {
+            // A server need not say what its clock shows.
+            if check != "clock" && !self.findings.iter().any(|finding| finding.check == check) {
+                self.findings.push(Finding::skipped(check, self.gap));
+            }
+        }
+        self.findings
+            .sort_by_key(|finding| BEHIND.iter().position(|check| *check == finding.check));
+        self.findings
+    }
+}
+
+/// A server that can be connected to.
+struct Remote {
     settings: HttpSettings,
     stages: Stages,
     check_options: CheckOptions,
     activity: Activity,
 }
 
-impl Visit {
-    async fn go(self) -> Vec<Finding> {
-        let credentials = self.settings.credentials.clone();
-        let mut door = match Door::new(&self.settings, self.check_options.limit) {
-            Ok(door) => door,
-            Err(error) => return vec![Finding::of_error("transport", &error)],
-        };
-        self.activity.now("asking for credentials");
-        let granted = match &credentials {
-            None => None,
-            Some(credentials) => match credentials.get(Login::Never).await {
-                Ok(granted) => Some(granted),
-                Err(error) => {
-                    let why = "there are no credentials to send";
-                    let mut findings = vec![authorization::unavailable(&error)];
-                    let others = BEHIND.iter().filter(|name| **name != "authorization");
-                    findings.extend(others.map(|check| Finding::skipped(check, why)));
-                    return findings;
-                }
-            },
-        };
-        if let Some(granted) = &granted {
-            door.grant(granted.clone());
-        }
+/// A client, or why there is none, and what has crossed.
+struct Attempt {
+    client: Result<Client, Failure>,
+    recorder: Recorder,
+    limit: Duration,
+}
+
+impl Attempt {
+    fn exchanges(&self) -> Vec<Exchange> {
+        let exchanges = self.recorder.exchanges().into_iter();
+        exchanges.map(|exchange| Exchange::new(exchange, self.limit)).collect()
+    }
+
+    /// The same when all answers of a handshake that has failed were read.
+    async fn exchanges_at_rest(&self) -> Vec<Exchange> {
+        let at_rest = self.recorder.wait_for(|exchanges| {
+            exchanges.iter().all(|exchange| match &exchange.outcome {
+                Some(Ok(response)) => response.has_ended,
+                _ => true,
+            })
+        });
+        let _ = timeout(limits::CHECK_BODY_WAIT, at_rest).await;
+        self.exchanges()
+    }
+}
+
+impl Remote {
+    async fn check(self) -> Found {
         self.activity.now("shaking hands");
         let wanted = self.settings.transport;
-        let mut opening = transport::open(&door, wanted).await;
-        let mut failure = None;
-        if let (Spoken::Refused(heard), Some(credentials), Some(granted)) =
-            (&opening.spoken, &credentials, &granted)
-        {
-            match self.others(credentials, granted, heard).await {
-                Ok(Some(newer)) => {
-                    door.grant(newer);
-                    opening = transport::open(&door, wanted).await;
-                }
-                Ok(None) => {}
-                Err(error) => failure = Some(error),
-            }
-        }
-        self.opened(&door, opening, failure).await
-    }
-
-    /// Other credentials, if they can be had without bothering anybody who does not want that.
-    async fn others(
-        &self,
-        credentials: &Arc<Credentials>,
-        granted: &Granted,
-        heard: &Heard,
-    ) -> Result<Option<Granted>, Error> {
-        if let (Some(oauth), Some(peer)) = (credentials.oauth(), heard.peer) {
-            oauth.met(peer);
-        }
-        let login = if self.check_options.login { Login::Allowed } else { Login::Never };
-        self.activity.now("asking for other credentials");
-        credentials.after_refusal(granted, heard.status, &heard.headers, false, login).await
-    }
-
-    async fn opened(&self, door: &Door, opening: Opening, failure: Option<Error>) -> Vec<Finding> {
-        let mut findings = Vec::new();
-        let is_secure = self.settings.url.scheme() == "https";
-        let is_usable = match &opening.finding {
-            Some(finding) => finding.status < super::finding::Status::Failed,
-            None => false,
+        let attempt = self.connect(self.settings.clone()).await;
+        let failure = match &attempt.client {
+            Ok(client) => return self.connected(client, &attempt).await,
+            Err(failure) => failure.clone(),
         };
-        if let Some(first) = &opening.first {
-            findings.push(suspicion::http(first, is_secure));
-            findings.extend(suspicion::clock(&first.headers, SystemTime::now()));
+        let exchanges = attempt.exchanges_at_rest().await;
+        let is_refused = exchanges.iter().any(|exchange| exchange.access_refusal().is_some());
+        if wanted == Transport::Auto || is_refused || exchanges.is_empty() {
+            return self.failed(&exchanges, &failure).await;
         }
-        findings.extend(opening.finding);
-        match opening.spoken {
-            Spoken::Refused(heard) => {
-                findings.extend(self.turned_away(&heard, failure, is_secure).await);
-            }
-            Spoken::Nothing => {
-                findings.extend(skipped(&OF_SERVER, "no MCP server was found"));
-                let rest = ["authorization", "round-trip", "contents"];
-                findings.extend(skipped(&rest, "no MCP server was found"));
-            }
-            spoken if !is_usable => {
-                if let Spoken::Streamable(session) = &spoken {
-                    session::leave(door, session).await;
+        // What was asked for does not work: what else does?
+        let any = HttpSettings { transport: Transport::Auto, ..self.settings.clone() };
+        let other = self.connect(any).await;
+        match &other.client {
+            Err(failure) => self.failed(&other.exchanges_at_rest().await, failure).await,
+            Ok(client) => {
+                client.close().await;
+                let other = other.exchanges();
+                let mut finding = transport::other_only(&other, client.revision(), wanted);
+                if let Some(exchange) = exchanges.first() {
+                    finding = finding.exchange(exchange.shown(self.scrubber()));
                 }
-                let why = "the server does not speak what was asked for";
-                findings.extend(skipped(&OF_SERVER, why));
-                findings.extend(skipped(&["round-trip", "contents"], why));
-            }
-            spoken => {
-                let has_header = door.headers().contains_key(AUTHORIZATION);
-                findings.push(authorization::taken(&self.settings, has_header).await);
-                findings.extend(self.of_server(door, spoken).await);
+                let mut findings = self.of_http(&exchanges);
+                findings.push(finding);
+                Found { findings, gap: "the server does not speak what was asked for" }
             }
         }
-        findings
     }
 
-    /// The server does not let us in.
-    async fn turned_away(
-        &self,
-        heard: &Heard,
-        failure: Option<Error>,
-        is_secure: bool,
-    ) -> Vec<Finding> {
-        self.activity.now("looking for a way to log in");
-        let why = "the server refuses us before it says anything";
-        let mut findings = vec![suspicion::http(heard, is_secure)];
-        findings.extend(suspicion::clock(&heard.headers, SystemTime::now()));
-        findings.extend(skipped(&["transport"], why));
-        findings.extend(skipped(&OF_SERVER, why));
-        let login = failure.as_ref().filter(|_| self.check_options.login);
-        let mut refused = authorization::refused(&self.settings, heard, login).await;
-        if let (None, Some(failure)) = (login, &failure) {
-            refused = refused.detail(format!("renewal: {}", failure.message));
-        }
-        findings.push(refused);
-        findings.extend(skipped(&["round-trip", "contents"], why));
-        findings
+    fn scrubber(&self) -> &Scrubber {
+        &self.settings.scrubber
     }
 
-    async fn of_server(&self, door: &Door, spoken: Spoken) -> Vec<Finding> {
-        let mut findings = Vec::new();
-        let mut said = None;
-        match spoken {
-            Spoken::Streamable(session) => {
-                self.activity.now("looking at sessions");
-                let wants_stream = self.settings.server_stream;
-                findings.extend(session::look(door, &session, wants_stream).await);
-                findings.push(contents::server(&session.server, &session.server["serverInfo"]));
-                said = Some(session.server);
-            }
-            Spoken::Modern(about) => {
-                let sessions = ["session", "session-unknown", "session-end"];
-                findings.extend(skipped(&sessions, "the modern era has no sessions"));
-                let stream = "the modern era has subscriptions in its place";
-                findings.extend(skipped(&["stream"], stream));
-                findings.push(contents::server(&about, &about["_meta"][SERVER_INFO]));
-                findings.push(questions(door).await);
-                said = Some(about);
-            }
-            _ => {
-                let sessions = ["session", "session-unknown", "session-end"];
-                findings.extend(skipped(&sessions, "the stream is the session"));
-                findings.push(Finding::ok("stream", "open: this transport has one for everything"));
-            }
-        }
-        findings.extend(self.by_client(door, said).await);
-        // What was measured in another way stands already.
-        let mut seen = Vec::new();
-        findings.retain(|finding| {
-            let is_new = !seen.contains(&finding.check);
-            seen.push(finding.check);
-            is_new
-        });
-        findings
-    }
-
-    /// The same server through the client that all other commands use.
-    async fn by_client(&self, door: &Door, said: Option<Value>) -> Vec<Finding> {
-        self.activity.now("listing what there is");
-        let limit = self.check_options.limit;
-        let client = match contents::connect(self.spec(door), Options::default(), limit).await {
-            Ok(client) => client,
-            Err(failure) => {
-                let mut findings = vec![contents::of_failure("contents", &failure)];
-                let why = "the client did not get through";
-                findings.extend(skipped(&["server", "round-trip"], why));
-                return findings;
-            }
-        };
-        let mut findings = Vec::new();
-        if said.is_none() {
-            let server = client.server();
-            findings.push(
-                contents::server(server, &server["serverInfo"])
-                    .detail(format!("revision: {}", crate::report::plain(client.revision()))),
-            );
-        }
-        findings.push(contents::count(&client, limit).await);
-        self.activity.now("measuring round trips");
-        findings.push(contents::pings(&client, limit).await);
-        client.close().await;
-        findings
-    }
-
-    /// As the bridge would connect, but without patience, and with the credentials of the moment.
-    fn spec(&self, door: &Door) -> Spec {
-        let mut http = self.settings.clone();
-        http.headers = door.headers();
-        http.credentials = None;
-        http.server_stream = false;
+    /// Connects as the bridge would, but without patience.
+    async fn connect(&self, mut http: HttpSettings) -> Attempt {
+        let CheckOptions { limit, login, .. } = self.check_options;
+        let recorder = Recorder::default();
+        http.net.recorder = Some(recorder.clone());
         http.away_wait = Duration::ZERO;
-        http.timeouts = Timeouts {
-            quick: Some(self.check_options.limit),
-            work: Some(self.check_options.limit),
-        };
+        http.timeouts = Timeouts { quick: Some(limit), work: Some(limit) };
+        http.may_log_in = login.is_some();
+        let login_wait = login.unwrap_or_default();
+        http.login_wait = login_wait;
         let policy = Policy {
             timeouts: http.timeouts,
             connect_wait: Duration::ZERO,
             away_wait: Duration::ZERO,
+            login_wait,
             ..Policy::default()
         };
         let stages = Stages { protocol: self.stages.protocol, ..Stages::default() };
-        Spec { server: Server::Http(Box::new(http)), policy, stages }
+        let spec = Spec { server: Server::Http(Box::new(http)), policy, stages };
+        let whole = limit.saturating_mul(limits::CHECK_HANDSHAKE) + login_wait;
+        let client = contents::connect(spec, Options::default(), whole).await;
+        Attempt { client, recorder, limit }
     }
-}
 
-/// A modern server has no pings: it is asked what it is.
-async fn questions(door: &Door) -> Finding {
-    let mut times = Vec::new();
-    for _ in 0..limits::ROUND_TRIPS {
-        let begun = Instant::now();
-        if let Err(unheard) = door.ask(transport::discover()).await {
-            return Finding::of_error("round-trip", &unheard.error).exchange(&unheard.exchange);
-        }
-        times.push(begun.elapsed());
+    /// What the first answer says beside its content.
+    fn of_http(&self, exchanges: &[Exchange]) -> Vec<Finding> {
+        let Some(first) = exchanges.iter().find_map(|exchange| exchange.response.as_ref().ok())
+        else {
+            return Vec::new();
+        };
+        let http = diagnose::http(first, self.settings.url.scheme() == "https");
+        let headers = Some(&first.recorded.headers).filter(|_| self.check_options.audit);
+        let clock = headers.and_then(|headers| audit::clock(headers, SystemTime::now()));
+        std::iter::once(http).chain(clock).collect()
     }
-    session::round_trips(times, "questions")
+
+    /// There is no session.
+    async fn failed(&self, exchanges: &[Exchange], failure: &Failure) -> Found {
+        let mut findings = self.of_http(exchanges);
+        let Some(last) = exchanges.last() else {
+            let is_secret = matches!(failure.kind(), Some(Kind::Credentials | Kind::Login));
+            return match is_secret {
+                true => Found {
+                    findings: vec![authorization::unavailable(failure)],
+                    gap: "there are no credentials to send",
+                },
+                false => Found {
+                    findings: vec![contents::of_failure("transport", failure)],
+                    gap: "no MCP server was found",
+                },
+            };
+        };
+        if let Some(response) = last.access_refusal() {
+            self.activity.now("looking for a way to log in");
+            let is_login = self.check_options.login.is_some();
+            let finding = authorization::refused(&self.settings, response, failure, is_login).await;
+            findings.push(finding.exchange(last.shown(self.scrubber())));
+            return Found { findings, gap: "the server refuses us before it says anything" };
+        }
+        let handshake = exchanges.iter().rfind(|exchange| exchange.is("initialize"));
+        findings.push(self.handshake(handshake.unwrap_or(last), failure).await);
+        Found { findings, gap: "no MCP server was found" }
+    }
+
+    async fn handshake(&self, exchange: &Exchange, failure: &Failure) -> Finding {
+        match &exchange.response {
+            // It is taken, and not answered: by whom, only the client knows.
+            Ok(response) if response.is_stream() || response.status == 202 => {
+                contents::of_failure("transport", failure)
+                    .meaning("The server takes the handshake, and does not answer it")
+                    .exchange(exchange.shown(self.scrubber()))
+            }
+            Ok(response) if diagnose::may_be_elsewhere(response) => {
+                diagnose::handshake(exchange, &self.elsewhere().await, self.scrubber())
+            }
+            _ => diagnose::handshake(exchange, &[], self.scrubber()),
+        }
+    }
+
+    /// The usual paths of this origin where something answers as MCP does. What is for the endpoint
+    /// that was named does not go there.
+    async fn elsewhere(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        for (path, transport) in [("/mcp", Transport::Http), ("/sse", Transport::Sse)] {
+            let mut url = self.settings.url.clone();
+            if url.path().trim_end_matches('/') == path {
+                continue;
+            }
+            url.set_path(path);
+            url.set_query(None);
+            // It fails for URLs without a host alone.
+            let _ = url.set_username("").and_then(|()| url.set_password(None));
+            let place = shown(&url);
+            let agent = self.settings.headers.get(USER_AGENT).cloned();
+            let settings = HttpSettings {
+                url,
+                transport,
+                headers: HeaderMap::from_iter(agent.map(|agent| (USER_AGENT, agent))),
+                credentials: None,
+                server_stream: false,
+                ..self.settings.clone()
+            };
+            match self.connect(settings).await.client {
+                Ok(client) => client.close().await,
+                Err(failure) if failure.status == Some(401) => {}
+                Err(_) => continue,
+            }
+            found.push(place);
+        }
+        found
+    }
+
+    async fn connected(&self, client: &Client, attempt: &Attempt) -> Found {
+        let CheckOptions { limit, audit, .. } = self.check_options;
+        self.activity.now("measuring round trips");
+        let handshake = attempt.exchanges();
+        let spoken = Spoken::of(&handshake);
+        // A modern server has no pings: it is asked what it is.
+        let is_modern = matches!(spoken, Spoken::Modern(_));
+        let question = if is_modern { "server/discover" } else { "ping" };
+        let mut findings = vec![contents::round_trips(client, question, limit).await];
+        self.activity.now("listing what there is");
+        findings.push(contents::count(client, &self.stages.hidden_tools, limit).await);
+        if audit {
+            self.activity.now("looking at its manners");
+            if spoken == Spoken::Legacy && self.settings.server_stream {
+                audit::watch_stream(&attempt.recorder, limit).await;
+            }
+        }
+        let exchanges = attempt.exchanges();
+        client.close().await;
+        findings.extend(self.of_http(&exchanges));
+        let mut transport = transport::spoken(&exchanges, client.revision());
+        if audit
+            && spoken == Spoken::Legacy
+            && audit::speaks_modern(&exchanges, &self.settings.net, limit).await
+        {
+            let revision = Revision::LATEST_MODERN;
+            transport.summary += &format!("; {revision} (modern era) is spoken as well");
+        }
+        findings.push(transport);
+        let has_header =
+            exchanges.iter().any(|exchange| exchange.request.headers.contains_key(AUTHORIZATION));
+        findings.push(authorization::taken(&self.settings, has_header).await);
+        findings.extend(self.of_server(client, &exchanges));
+        if audit {
+            findings.extend(self.audited(&exchanges, &attempt.exchanges(), spoken).await);
+        }
+        Found { findings, gap: "it was not looked at" }
+    }
+
+    /// Who the server is, and whether its session holds.
+    fn of_server(&self, client: &Client, exchanges: &[Exchange]) -> [Finding; 2] {
+        let said = client.server();
+        match Spoken::of(exchanges) {
+            Spoken::Legacy => [
+                contents::server(said, &said["serverInfo"]),
+                session::session(exchanges, self.scrubber()),
+            ],
+            // Its own words: the client's are a translation.
+            Spoken::Modern(about) => [
+                contents::server(about, &about["_meta"][SERVER_INFO]),
+                Finding::skipped("session", "the modern era has no sessions"),
+            ],
+            Spoken::Sse => [
+                contents::server(said, &said["serverInfo"])
+                    .detail(format!("revision: {}", crate::report::plain(client.revision()))),
+                Finding::skipped("session", "the stream is the session"),
+            ],
+        }
+    }
+
+    /// `open` is what had crossed before the client left.
+    async fn audited(
+        &self,
+        open: &[Exchange],
+        exchanges: &[Exchange],
+        spoken: Spoken<'_>,
+    ) -> Vec<Finding> {
+        let scrubber = self.scrubber();
+        let (sessions, stream) = match spoken {
+            Spoken::Legacy => {
+                let (net, limit) = (&self.settings.net, self.check_options.limit);
+                let unknown = audit::ask_in_unknown_session(open, net, limit).await;
+                return vec![
+                    audit::unknown_session(unknown.as_ref(), scrubber),
+                    audit::session_end(exchanges, scrubber),
+                    audit::stream(open, self.settings.server_stream, scrubber),
+                ];
+            }
+            Spoken::Modern(_) => (
+                "the modern era has no sessions",
+                Finding::skipped("stream", "the modern era has subscriptions in its place"),
+            ),
+            Spoken::Sse => (
+                "the stream is the session",
+                Finding::ok("stream", "open: this transport has one for everything"),
+            ),
+        };
+        let skipped = |check| Finding::skipped(check, sessions);
+        vec![skipped("session-unknown"), skipped("session-end"), stream]
+    }
 }

@@ -148,7 +148,7 @@ fn tool_names(typed: &Visit) -> Option<ToolNames> {
 
 /// No header of the user's is shown when a server repeats it, whatever its name, and no variable
 /// that a program was given.
-fn hide(spec: &Spec) {
+pub(super) fn hide(spec: &Spec) {
     match &spec.server {
         client::Server::Http(http) => {
             let values =

@@ -29,7 +29,7 @@ const ERASE: &str = "\r\u{1b}[2K";
 
 impl Status {
     /// Begins with this text.
-    pub(super) fn new(text: &str) -> Self {
+    pub(crate) fn new(text: &str) -> Self {
         let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
         let is_shown = std::io::stderr().is_terminal() && !(is_dumb && cfg!(unix));
         Self(is_shown.then(|| {
@@ -41,6 +41,11 @@ impl Status {
                 frame: 0,
             }))
         }))
+    }
+
+    /// Never drawn: something else is written there.
+    pub(crate) fn hidden() -> Self {
+        Self(None)
     }
 
     /// What is going on now.
@@ -68,7 +73,7 @@ impl Status {
     }
 
     /// Draws it, for ever.
-    pub(super) async fn spin(self) {
+    pub(crate) async fn spin(self) {
         let mut ticks = interval(limits::SPINNER_STEP);
         loop {
             ticks.tick().await;
