@@ -92,8 +92,7 @@ async fn a_healthy_server_over_http_and_sse() {
         ✓ server           hub 1
         capabilities: tools (listChanged)
         revision: 2025-11-25
-        - session, session-unknown, session-end: the stream is the session
-        ✓ stream           open: this transport has one for everything
+        - session, session-unknown, session-end, stream: the stream is the session
         ✓ authorization    none is asked for
         ✓ round-trip       median N ms, slowest N ms (5 pings)
         ✓ contents         1 tool
@@ -145,8 +144,7 @@ async fn a_server_of_the_modern_era_alone() {
         `initialize` is answered with HTTP 400
         ✓ server           new 2
         capabilities: tools
-        - session, session-unknown, session-end: the modern era has no sessions
-        - stream           the modern era has subscriptions in its place
+        - session, session-unknown, session-end, stream: the modern era has no sessions
         ✓ authorization    none is asked for
         ✓ round-trip       median N ms, slowest N ms (5 questions)
         ✓ contents         1 tool

@@ -19,7 +19,7 @@ use mcp_span::net::{
 };
 use mcp_span::revision::Revision;
 use mcp_span::revision::translate::{CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION};
-use mcp_span::secret::Scrubber;
+use mcp_span::transport::http::HttpSettings;
 use mcp_span::wire::header;
 
 /// A session that no server has given out, in the form that most have.
@@ -40,7 +40,7 @@ pub(super) async fn watch_stream(recorder: &Recorder, limit: Duration) {
 /// Sends a ping that was answered once more, in a session that the server cannot know.
 pub(super) async fn ask_in_unknown_session(
     exchanges: &[Exchange],
-    options: &Options,
+    settings: &HttpSettings,
     limit: Duration,
 ) -> Option<Exchange> {
     let in_session = |exchange: &&Exchange| {
@@ -48,13 +48,13 @@ pub(super) async fn ask_in_unknown_session(
     };
     let ping = &exchanges.iter().find(in_session)?.request;
     let body = ping.body.clone();
-    send_again(ping, body, [(header::SESSION_ID, UNKNOWN)], options, limit).await
+    send_again(ping, body, [(header::SESSION_ID, UNKNOWN)], settings, limit).await
 }
 
 /// Whether a server of the legacy era knows the modern one, too.
 pub(super) async fn speaks_modern(
     exchanges: &[Exchange],
-    options: &Options,
+    settings: &HttpSettings,
     limit: Duration,
 ) -> bool {
     let Some(initialize) = exchanges.iter().find(|exchange| exchange.is("initialize")) else {
@@ -75,7 +75,7 @@ pub(super) async fn speaks_modern(
         (header::METHOD, HeaderValue::from_static("server/discover")),
     ];
     let body = body.to_string().into();
-    let answered = send_again(&initialize.request, body, headers, options, limit).await;
+    let answered = send_again(&initialize.request, body, headers, settings, limit).await;
     let result = answered.as_ref().and_then(Exchange::result);
     let versions = result.and_then(|result| result["supportedVersions"].as_array());
     let mut versions = versions.into_iter().flatten().filter_map(Value::as_str);
@@ -87,11 +87,12 @@ async fn send_again<const N: usize>(
     request: &RecordedExchange,
     body: Bytes,
     headers: [(HeaderName, HeaderValue); N],
-    options: &Options,
+    settings: &HttpSettings,
     limit: Duration,
 ) -> Option<Exchange> {
     let recorder = Recorder::default();
-    let client = HttpClient::new(&Options { recorder: Some(recorder.clone()), ..options.clone() });
+    let client =
+        HttpClient::new(&Options { recorder: Some(recorder.clone()), ..settings.net.clone() });
     let mut all = request.headers.clone();
     all.extend(headers.map(|(name, value)| (Some(name), value)));
     let call = Call {
@@ -109,11 +110,11 @@ async fn send_again<const N: usize>(
     };
     // However it ends, it stands in the recording.
     let _ = timeout(limit, asking).await;
-    Some(Exchange::new(recorder.exchanges().pop()?, limit))
+    Some(Exchange::new(recorder.exchanges().pop()?, limit, &settings.scrubber))
 }
 
 /// 404 is how a client learns that its session is gone.
-pub(super) fn unknown_session(exchange: Option<&Exchange>, scrubber: &Scrubber) -> Finding {
+pub(super) fn unknown_session(exchange: Option<&Exchange>) -> Finding {
     let Some(exchange) = exchange else {
         return Finding::skipped("session-unknown", "the server gives out no session ids");
     };
@@ -139,11 +140,11 @@ pub(super) fn unknown_session(exchange: Option<&Exchange>, scrubber: &Scrubber) 
                 .next_step("The server should answer requests of an unknown session with HTTP 404")
         }
     };
-    finding.exchange(exchange.shown(scrubber))
+    finding.exchange(exchange)
 }
 
 /// DELETE ends a session; a server may leave that to itself.
-pub(super) fn session_end(exchanges: &[Exchange], scrubber: &Scrubber) -> Finding {
+pub(super) fn session_end(exchanges: &[Exchange]) -> Finding {
     let is_delete = |exchange: &&Exchange| exchange.request.method == Method::DELETE;
     let Some(exchange) = exchanges.iter().rfind(is_delete) else {
         return Finding::skipped("session-end", "the server gives out no session ids");
@@ -167,11 +168,11 @@ pub(super) fn session_end(exchanges: &[Exchange], scrubber: &Scrubber) -> Findin
     Finding::warning("session-end", summary)
         .meaning("Sessions that clients have left stay until the server forgets them")
         .next_step(next)
-        .exchange(exchange.shown(scrubber))
+        .exchange(exchange)
 }
 
 /// The stream for what the server says on its own account.
-pub(super) fn stream(exchanges: &[Exchange], is_wanted: bool, scrubber: &Scrubber) -> Finding {
+pub(super) fn stream(exchanges: &[Exchange], is_wanted: bool) -> Finding {
     if !is_wanted {
         return Finding::skipped("stream", "--no-server-stream was said");
     }
@@ -204,10 +205,7 @@ pub(super) fn stream(exchanges: &[Exchange], is_wanted: bool, scrubber: &Scrubbe
             "A server without such a stream should answer GET with HTTP 405; what stands before it must not hold answers back",
         ),
     };
-    Finding::warning("stream", summary)
-        .meaning(meaning)
-        .next_step(next)
-        .exchange(exchange.shown(scrubber))
+    Finding::warning("stream", summary).meaning(meaning).next_step(next).exchange(exchange)
 }
 
 /// How far the server's clock is from ours; `None` if it does not say what it shows.
@@ -253,7 +251,7 @@ mod tests {
 
     #[test]
     fn an_unknown_session_wants_a_404() {
-        let found = |exchange| unknown_session(Some(&exchange), &Scrubber::default());
+        let found = |exchange| unknown_session(Some(&exchange));
         assert_eq!(found(answered("ping", 404, &[], "")).status, Status::Ok);
         let ignored = found(answered("ping", 200, &[], ""));
         assert!(ignored.meaning.unwrap().contains("does not look at session ids"));
@@ -262,18 +260,18 @@ mod tests {
             "answered with HTTP 400, not 404"
         );
         assert!(found(unanswered("ping")).summary.contains("No answer"));
-        assert_eq!(unknown_session(None, &Scrubber::default()).status, Status::Skipped);
+        assert_eq!(unknown_session(None).status, Status::Skipped);
     }
 
     #[test]
     fn a_session_ends_by_delete_or_by_the_server() {
         let found = |status| {
             let exchanges = with_method(Method::DELETE, answered("", status, &[], ""));
-            session_end(&exchanges, &Scrubber::default()).status
+            session_end(&exchanges).status
         };
         assert_eq!((found(200), found(204), found(405)), (Status::Ok, Status::Ok, Status::Ok));
         assert_eq!((found(404), found(500)), (Status::Warning, Status::Warning));
-        assert_eq!(session_end(&[], &Scrubber::default()).status, Status::Skipped);
+        assert_eq!(session_end(&[]).status, Status::Skipped);
     }
 
     #[test]
@@ -284,7 +282,7 @@ mod tests {
                 response.recorded.has_ended = has_ended;
             }
             let exchanges = with_method(Method::GET, exchange);
-            stream(&exchanges, true, &Scrubber::default()).summary
+            stream(&exchanges, true).summary
         };
         assert_eq!(found(200, "text/event-stream", false), "open, and stays open (0.0 ms)");
         assert_eq!(found(200, "text/event-stream", true), "opened, and closed at once");

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 
 use super::contents::of_failure;
-use super::exchange::Response;
+use super::exchange::Exchange;
 use super::finding::Finding;
 use mcp_span::auth::oauth::challenge::Challenge;
 use mcp_span::auth::oauth::{Account, FoundMetadata, OAuth, Provider, Survey, survey};
@@ -14,13 +14,13 @@ use mcp_span::error::Kind;
 use mcp_span::transport::http::HttpSettings;
 
 /// The server has asked for nothing, or takes what it got.
-pub(super) async fn taken(settings: &HttpSettings, has_header: bool) -> Finding {
+pub(super) async fn taken(settings: &HttpSettings, exchanges: &[Exchange]) -> Finding {
     let account = match oauth(settings) {
         Some(oauth) => oauth.account().await,
         None => None,
     };
-    let own = settings.headers.contains_key(AUTHORIZATION);
-    match (has_header || own, account) {
+    let was_sent = |exchange: &Exchange| exchange.request.headers.contains_key(AUTHORIZATION);
+    match (exchanges.iter().any(was_sent), account) {
         (true, Some(account)) => Finding::ok("authorization", "the token of a login is taken")
             .detail(token(&account, SystemTime::now())),
         (true, None) => {
@@ -39,10 +39,10 @@ pub(super) fn unavailable(failure: &Failure) -> Finding {
 /// The server refuses us, and the client has failed by that.
 pub(super) async fn refused(
     settings: &HttpSettings,
-    response: &Response,
+    exchange: &Exchange,
     failure: &Failure,
-    is_login: bool,
 ) -> Finding {
+    let Ok(response) = &exchange.response else { return of_failure("authorization", failure) };
     let headers = &response.recorded.headers;
     let challenge = Challenge::of(headers);
     let asks = match headers.contains_key(WWW_AUTHENTICATE) {
@@ -52,7 +52,7 @@ pub(super) async fn refused(
     let said = format!("HTTP {} {asks}", response.status);
     // Else the refusal is all that there is.
     let has_tried = failure.kind() != Some(Kind::Status);
-    if is_login && has_tried {
+    if settings.may_log_in && has_tried {
         return of_failure("authorization", failure)
             .meaning(format!("The server refuses us ({said}), and no token could be had"));
     }
@@ -87,11 +87,10 @@ fn surveyed(survey: &Survey, said: &str, account: Option<&Account>) -> Finding {
     );
     let finding = match &survey.provider {
         Err(error) => {
-            let mut finding = Finding::failed("authorization", format!("a login is not possible: {}", error.message))
-                .meaning(format!("The server wants a login ({said}), but what it says about it does not hold together"));
-            finding.next_step = error.hint.clone();
             let ask = "Show this report to who runs the server; until then a token can be given with --header 'Authorization: Bearer …'";
-            if finding.next_step.is_some() { finding } else { finding.next_step(ask) }
+            Finding::failed("authorization", format!("a login is not possible: {}", error.message))
+                .meaning(format!("The server wants a login ({said}), but what it says about it does not hold together"))
+                .next_step(error.hint.as_deref().unwrap_or(ask))
         }
         Ok(None) => Finding::failed("authorization", format!("credentials are wanted, and nothing says how to get them ({said})"))
             .meaning("No metadata was found at any of the usual places, so there is no way to log in")
@@ -108,9 +107,7 @@ fn surveyed(survey: &Survey, said: &str, account: Option<&Account>) -> Finding {
         format!("{}: {found}", tried.url)
     });
     let offers = survey.provider.as_ref().ok().and_then(Option::as_ref).map(offers);
-    let mut finding = finding;
-    let rest: Vec<String> = std::mem::take(&mut finding.details);
-    finding.details(tried).details(offers.into_iter().flatten()).details(rest).detail(account)
+    finding.details(tried).details(offers.into_iter().flatten()).detail(account)
 }
 
 fn offered(provider: &Provider, said: &str) -> Finding {

@@ -4,19 +4,18 @@
 use super::exchange::{Exchange, Response};
 use super::finding::Finding;
 use mcp_span::error::{Error, Kind};
-use mcp_span::secret::Scrubber;
 use mcp_span::untrusted::Untrusted;
 use mcp_span::wire::page;
 use mcp_span::wire::tls_refusal::TlsRefusal;
 
 /// Why there is no session, by the exchange that should have opened one; `elsewhere` are paths that
 /// look better.
-pub(super) fn handshake(exchange: &Exchange, elsewhere: &[String], scrubber: &Scrubber) -> Finding {
+pub(super) fn handshake(exchange: &Exchange, elsewhere: &[String]) -> Finding {
     let finding = match &exchange.response {
         Ok(response) => with_paths(answered(response), elsewhere),
         Err(error) => unanswered(error),
     };
-    finding.exchange(exchange.shown(scrubber))
+    finding.exchange(exchange)
 }
 
 /// There was no answer at all.

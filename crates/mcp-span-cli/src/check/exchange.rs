@@ -1,12 +1,11 @@
 //! A recorded exchange as the rules read it: which message was sent, and what the answer holds.
 
-use bytes::Bytes;
-use http::header::CONTENT_TYPE;
-use http::{HeaderMap, Method};
-use serde_json::Value;
-use url::Url;
+use std::time::Duration;
 
 use super::finding::{ShownExchange, ShownRequest, ShownResponse};
+use bytes::Bytes;
+use http::Method;
+use http::header::CONTENT_TYPE;
 use mcp_span::error::{Error, Kind};
 use mcp_span::limits;
 use mcp_span::net::{RecordedExchange, RecordedResponse};
@@ -16,6 +15,7 @@ use mcp_span::untrusted::Untrusted;
 use mcp_span::wire::media::{self, Media};
 use mcp_span::wire::page;
 use mcp_span::wire::sse::{Decoder, SseEvent};
+use serde_json::Value;
 
 /// One request, and what came of it.
 #[derive(Clone, Debug)]
@@ -25,6 +25,8 @@ pub(super) struct Exchange {
     pub(super) rpc_method: Option<String>,
     /// Why there is no answer, or the answer.
     pub(super) response: Result<Response, Error>,
+    /// All of it as it may be shown.
+    pub(super) shown: ShownExchange,
 }
 
 /// The answer to a request.
@@ -39,7 +41,7 @@ pub(super) struct Response {
 
 impl Exchange {
     /// `request` was given up if there is no outcome: the server had `limit`.
-    pub(super) fn new(request: RecordedExchange, limit: std::time::Duration) -> Self {
+    pub(super) fn new(request: RecordedExchange, limit: Duration, scrubber: &Scrubber) -> Self {
         let message: Option<Value> = serde_json::from_slice(&request.body).ok();
         let rpc_method = message.and_then(|message| Some(message["method"].as_str()?.to_owned()));
         let response = match &request.outcome {
@@ -47,7 +49,8 @@ impl Exchange {
             Some(Err(error)) => Err(error.clone()),
             None => Err(late(limit)),
         };
-        Self { request, rpc_method, response }
+        let shown = shown_exchange(&request, &response, scrubber);
+        Self { request, rpc_method, response, shown }
     }
 
     pub(super) fn is(&self, rpc_method: &str) -> bool {
@@ -65,31 +68,32 @@ impl Exchange {
         response.answer.as_ref()?.get("result")
     }
 
-    /// The answer, if it refuses who we are.
-    pub(super) fn access_refusal(&self) -> Option<&Response> {
-        self.response.as_ref().ok().filter(|response| matches!(response.status, 401 | 403))
+    /// Whether the server refuses who we are.
+    pub(super) fn is_refused(&self) -> bool {
+        matches!(self.response, Ok(Response { status: 401 | 403, .. }))
     }
+}
 
-    /// As it may be shown.
-    pub(super) fn shown(&self, scrubber: &Scrubber) -> ShownExchange {
-        let excerpt = |body: &str| scrubber.excerpt(body, limits::CHECK_BODY_SHOWN);
-        let headers = |headers: &HeaderMap| shown_headers(headers, &self.request.url);
-        let response = self.response.as_ref().ok().map(|response| ShownResponse {
+fn shown_exchange(
+    request: &RecordedExchange,
+    response: &Result<Response, Error>,
+    scrubber: &Scrubber,
+) -> ShownExchange {
+    let excerpt = |body: &str| scrubber.excerpt(body, limits::CHECK_BODY_SHOWN);
+    ShownExchange {
+        request: ShownRequest {
+            method: request.method.to_string(),
+            url: shown(&request.url),
+            headers: shown_headers(&request.headers, &request.url),
+            body: excerpt(&String::from_utf8_lossy(&request.body)),
+        },
+        response: response.as_ref().ok().map(|response| ShownResponse {
             status: response.status,
             version: format!("{:?}", response.recorded.version),
-            headers: headers(&response.recorded.headers),
+            headers: shown_headers(&response.recorded.headers, &request.url),
             body: excerpt(&response.body),
-        });
-        ShownExchange {
-            request: ShownRequest {
-                method: self.request.method.to_string(),
-                url: shown(&self.request.url),
-                headers: headers(&self.request.headers),
-                body: excerpt(&String::from_utf8_lossy(&self.request.body)),
-            },
-            response,
-            error: self.response.as_ref().err().map(|error| error.message.clone()),
-        }
+        }),
+        error: response.as_ref().err().map(|error| error.message.clone()),
     }
 }
 
@@ -144,12 +148,12 @@ impl Response {
 
     /// Where redirects have led, as it may be shown.
     pub(super) fn redirected_to(&self) -> Option<String> {
-        self.recorded.redirected_to.as_ref().map(|url: &Url| shown(url))
+        self.recorded.redirected_to.as_ref().map(shown)
     }
 }
 
 /// Nothing came in time.
-pub(super) fn late(limit: std::time::Duration) -> Error {
+pub(super) fn late(limit: Duration) -> Error {
     Error::new(Kind::Timeout, format!("No answer within {} ms", limit.as_millis()))
         .hint("Look whether the server is stuck, or allow more --timeout")
 }
@@ -168,9 +172,10 @@ fn events(body: &[u8]) -> impl Iterator<Item = SseEvent> {
 /// Exchanges for the tests of rules.
 #[cfg(test)]
 pub(super) mod made_up {
-    use std::time::{Duration, Instant};
+    use std::time::Instant;
 
     use http::{HeaderName, HeaderValue, StatusCode, Version};
+    use url::Url;
 
     use super::*;
 
@@ -180,7 +185,7 @@ pub(super) mod made_up {
         RecordedExchange {
             method: Method::POST,
             url: Url::parse("http://h/mcp").unwrap(),
-            headers: HeaderMap::new(),
+            headers: http::HeaderMap::new(),
             body: message.to_string().into(),
             since: Instant::now(),
             outcome: None,
@@ -188,7 +193,7 @@ pub(super) mod made_up {
     }
 
     pub(in super::super) fn unanswered(rpc_method: &str) -> Exchange {
-        Exchange::new(request(rpc_method), Duration::from_secs(1))
+        Exchange::new(request(rpc_method), Duration::from_secs(1), &Scrubber::default())
     }
 
     pub(in super::super) fn answered(
@@ -211,6 +216,6 @@ pub(super) mod made_up {
             has_ended: true,
         };
         let request = RecordedExchange { outcome: Some(Ok(response)), ..request(rpc_method) };
-        Exchange::new(request, Duration::ZERO)
+        Exchange::new(request, Duration::ZERO, &Scrubber::default())
     }
 }

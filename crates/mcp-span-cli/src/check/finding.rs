@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
+use super::exchange::Exchange;
 use mcp_span::error::Error;
 
 /// How it stands.
@@ -127,8 +128,8 @@ impl Finding {
         self
     }
 
-    pub(super) fn exchange(mut self, exchange: ShownExchange) -> Self {
-        self.exchange = Some(Box::new(exchange));
+    pub(super) fn exchange(mut self, exchange: &Exchange) -> Self {
+        self.exchange = Some(Box::new(exchange.shown.clone()));
         self
     }
 
@@ -234,7 +235,8 @@ mod tests {
     #[test]
     fn the_names_of_members_stay() {
         let ok = Finding::ok("a", "s").took(Duration::from_micros(1500));
-        let failed = Finding::failed("b", "f").exchange(ShownExchange::default());
+        let mut failed = Finding::failed("b", "f");
+        failed.exchange = Some(Box::default());
         let value = Report { target: "t".into(), findings: vec![ok, failed] }.to_json();
         assert_eq!(value["status"], "failed");
         assert_eq!(
@@ -265,11 +267,11 @@ mod tests {
         };
         let error = Some("hunter2".into());
         let exchange = ShownExchange { request, response: Some(response), error };
-        let finding = Finding::failed("a", "hunter2 /home/ann/x")
+        let mut finding = Finding::failed("a", "hunter2 /home/ann/x")
             .meaning("hunter2")
             .next_step("hunter2")
-            .detail("hunter2 in /home/ann")
-            .exchange(exchange);
+            .detail("hunter2 in /home/ann");
+        finding.exchange = Some(Box::new(exchange));
         let report = Report { target: "/home/ann/hunter2".into(), findings: vec![finding] };
         let clean = |text: &str| text.replace("hunter2", "[secret]");
         let shown = format!("{:?}", report.for_others(clean, Some("/home/ann/")));

@@ -4,7 +4,7 @@
 use std::time::{Duration, SystemTime};
 
 use http::HeaderMap;
-use http::header::{AUTHORIZATION, USER_AGENT};
+use http::header::USER_AGENT;
 use tokio::time::timeout;
 
 use super::exchange::Exchange;
@@ -50,6 +50,7 @@ pub(super) async fn check(
     activity: Activity,
 ) -> Vec<Finding> {
     settings.net.connect_timeout = settings.net.connect_timeout.min(check_options.limit);
+    settings.may_log_in = check_options.login.is_some();
     let url = &settings.url;
     let endpoint = match Endpoint::new(url) {
         Ok(endpoint) => endpoint,
@@ -105,12 +106,13 @@ struct Attempt {
     client: Result<Client, Failure>,
     recorder: Recorder,
     limit: Duration,
+    scrubber: Scrubber,
 }
 
 impl Attempt {
     fn exchanges(&self) -> Vec<Exchange> {
         let exchanges = self.recorder.exchanges().into_iter();
-        exchanges.map(|exchange| Exchange::new(exchange, self.limit)).collect()
+        exchanges.map(|exchange| Exchange::new(exchange, self.limit, &self.scrubber)).collect()
     }
 
     /// The same when all answers of a handshake that has failed were read.
@@ -136,7 +138,7 @@ impl Remote {
             Err(failure) => failure.clone(),
         };
         let exchanges = attempt.exchanges_at_rest().await;
-        let is_refused = exchanges.iter().any(|exchange| exchange.access_refusal().is_some());
+        let is_refused = exchanges.iter().any(Exchange::is_refused);
         if wanted == Transport::Auto || is_refused || exchanges.is_empty() {
             return self.failed(&exchanges, &failure).await;
         }
@@ -150,17 +152,13 @@ impl Remote {
                 let other = other.exchanges();
                 let mut finding = transport::other_only(&other, client.revision(), wanted);
                 if let Some(exchange) = exchanges.first() {
-                    finding = finding.exchange(exchange.shown(self.scrubber()));
+                    finding = finding.exchange(exchange);
                 }
                 let mut findings = self.of_http(&exchanges);
                 findings.push(finding);
                 Found { findings, gap: "the server does not speak what was asked for" }
             }
         }
-    }
-
-    fn scrubber(&self) -> &Scrubber {
-        &self.settings.scrubber
     }
 
     /// Connects as the bridge would, but without patience.
@@ -170,7 +168,6 @@ impl Remote {
         http.net.recorder = Some(recorder.clone());
         http.away_wait = Duration::ZERO;
         http.timeouts = Timeouts { quick: Some(limit), work: Some(limit) };
-        http.may_log_in = login.is_some();
         let login_wait = login.unwrap_or_default();
         http.login_wait = login_wait;
         let policy = Policy {
@@ -184,7 +181,7 @@ impl Remote {
         let spec = Spec { server: Server::Http(Box::new(http)), policy, stages };
         let whole = limit.saturating_mul(limits::CHECK_HANDSHAKE) + login_wait;
         let client = contents::connect(spec, Options::default(), whole).await;
-        Attempt { client, recorder, limit }
+        Attempt { client, recorder, limit, scrubber: self.settings.scrubber.clone() }
     }
 
     /// What the first answer says beside its content.
@@ -202,29 +199,29 @@ impl Remote {
     /// There is no session.
     async fn failed(&self, exchanges: &[Exchange], failure: &Failure) -> Found {
         let mut findings = self.of_http(exchanges);
-        let Some(last) = exchanges.last() else {
-            let is_secret = matches!(failure.kind(), Some(Kind::Credentials | Kind::Login));
-            return match is_secret {
-                true => Found {
-                    findings: vec![authorization::unavailable(failure)],
-                    gap: "there are no credentials to send",
-                },
-                false => Found {
-                    findings: vec![contents::of_failure("transport", failure)],
-                    gap: "no MCP server was found",
-                },
-            };
+        let is_secret = matches!(failure.kind(), Some(Kind::Credentials | Kind::Login));
+        let gap = match exchanges.last() {
+            None if is_secret => {
+                findings.push(authorization::unavailable(failure));
+                "there are no credentials to send"
+            }
+            None => {
+                findings.push(contents::of_failure("transport", failure));
+                "no MCP server was found"
+            }
+            Some(last) if last.is_refused() => {
+                self.activity.now("looking for a way to log in");
+                let refused = authorization::refused(&self.settings, last, failure);
+                findings.push(refused.await.exchange(last));
+                "the server refuses us before it says anything"
+            }
+            Some(last) => {
+                let handshake = exchanges.iter().rfind(|exchange| exchange.is("initialize"));
+                findings.push(self.handshake(handshake.unwrap_or(last), failure).await);
+                "no MCP server was found"
+            }
         };
-        if let Some(response) = last.access_refusal() {
-            self.activity.now("looking for a way to log in");
-            let is_login = self.check_options.login.is_some();
-            let finding = authorization::refused(&self.settings, response, failure, is_login).await;
-            findings.push(finding.exchange(last.shown(self.scrubber())));
-            return Found { findings, gap: "the server refuses us before it says anything" };
-        }
-        let handshake = exchanges.iter().rfind(|exchange| exchange.is("initialize"));
-        findings.push(self.handshake(handshake.unwrap_or(last), failure).await);
-        Found { findings, gap: "no MCP server was found" }
+        Found { findings, gap }
     }
 
     async fn handshake(&self, exchange: &Exchange, failure: &Failure) -> Finding {
@@ -233,12 +230,12 @@ impl Remote {
             Ok(response) if response.is_stream() || response.status == 202 => {
                 contents::of_failure("transport", failure)
                     .meaning("The server takes the handshake, and does not answer it")
-                    .exchange(exchange.shown(self.scrubber()))
+                    .exchange(exchange)
             }
             Ok(response) if diagnose::may_be_elsewhere(response) => {
-                diagnose::handshake(exchange, &self.elsewhere().await, self.scrubber())
+                diagnose::handshake(exchange, &self.elsewhere().await)
             }
-            _ => diagnose::handshake(exchange, &[], self.scrubber()),
+            _ => diagnose::handshake(exchange, &[]),
         }
     }
 
@@ -286,9 +283,10 @@ impl Remote {
         let mut findings = vec![contents::round_trips(client, question, limit).await];
         self.activity.now("listing what there is");
         findings.push(contents::count(client, &self.stages.hidden_tools, limit).await);
+        let audit = audit && spoken == Spoken::Legacy;
         if audit {
             self.activity.now("looking at its manners");
-            if spoken == Spoken::Legacy && self.settings.server_stream {
+            if self.settings.server_stream {
                 audit::watch_stream(&attempt.recorder, limit).await;
             }
         }
@@ -296,73 +294,46 @@ impl Remote {
         client.close().await;
         findings.extend(self.of_http(&exchanges));
         let mut transport = transport::spoken(&exchanges, client.revision());
-        if audit
-            && spoken == Spoken::Legacy
-            && audit::speaks_modern(&exchanges, &self.settings.net, limit).await
-        {
+        if audit && audit::speaks_modern(&exchanges, &self.settings, limit).await {
             let revision = Revision::LATEST_MODERN;
             transport.summary += &format!("; {revision} (modern era) is spoken as well");
         }
         findings.push(transport);
-        let has_header =
-            exchanges.iter().any(|exchange| exchange.request.headers.contains_key(AUTHORIZATION));
-        findings.push(authorization::taken(&self.settings, has_header).await);
-        findings.extend(self.of_server(client, &exchanges));
+        findings.push(authorization::taken(&self.settings, &exchanges).await);
+        let (of_server, gap) = self.of_server(client, &exchanges);
+        findings.extend(of_server);
         if audit {
-            findings.extend(self.audited(&exchanges, &attempt.exchanges(), spoken).await);
+            findings.extend(self.audited(&exchanges, &attempt.exchanges()).await);
         }
-        Found { findings, gap: "it was not looked at" }
+        Found { findings, gap }
     }
 
-    /// Who the server is, and whether its session holds.
-    fn of_server(&self, client: &Client, exchanges: &[Exchange]) -> [Finding; 2] {
+    /// Who the server is, and whether its session holds; else why there is none.
+    fn of_server(&self, client: &Client, exchanges: &[Exchange]) -> (Vec<Finding>, &'static str) {
         let said = client.server();
+        let server = contents::server(said, &said["serverInfo"]);
         match Spoken::of(exchanges) {
-            Spoken::Legacy => [
-                contents::server(said, &said["serverInfo"]),
-                session::session(exchanges, self.scrubber()),
-            ],
+            Spoken::Legacy => (vec![server, session::session(exchanges)], "it was not looked at"),
             // Its own words: the client's are a translation.
-            Spoken::Modern(about) => [
-                contents::server(about, &about["_meta"][SERVER_INFO]),
-                Finding::skipped("session", "the modern era has no sessions"),
-            ],
-            Spoken::Sse => [
-                contents::server(said, &said["serverInfo"])
-                    .detail(format!("revision: {}", crate::report::plain(client.revision()))),
-                Finding::skipped("session", "the stream is the session"),
-            ],
+            Spoken::Modern(about) => (
+                vec![contents::server(about, &about["_meta"][SERVER_INFO])],
+                "the modern era has no sessions",
+            ),
+            Spoken::Sse => {
+                let revision = crate::report::plain(client.revision());
+                (vec![server.detail(format!("revision: {revision}"))], "the stream is the session")
+            }
         }
     }
 
     /// `open` is what had crossed before the client left.
-    async fn audited(
-        &self,
-        open: &[Exchange],
-        exchanges: &[Exchange],
-        spoken: Spoken<'_>,
-    ) -> Vec<Finding> {
-        let scrubber = self.scrubber();
-        let (sessions, stream) = match spoken {
-            Spoken::Legacy => {
-                let (net, limit) = (&self.settings.net, self.check_options.limit);
-                let unknown = audit::ask_in_unknown_session(open, net, limit).await;
-                return vec![
-                    audit::unknown_session(unknown.as_ref(), scrubber),
-                    audit::session_end(exchanges, scrubber),
-                    audit::stream(open, self.settings.server_stream, scrubber),
-                ];
-            }
-            Spoken::Modern(_) => (
-                "the modern era has no sessions",
-                Finding::skipped("stream", "the modern era has subscriptions in its place"),
-            ),
-            Spoken::Sse => (
-                "the stream is the session",
-                Finding::ok("stream", "open: this transport has one for everything"),
-            ),
-        };
-        let skipped = |check| Finding::skipped(check, sessions);
-        vec![skipped("session-unknown"), skipped("session-end"), stream]
+    async fn audited(&self, open: &[Exchange], closed: &[Exchange]) -> [Finding; 3] {
+        let limit = self.check_options.limit;
+        let unknown = audit::ask_in_unknown_session(open, &self.settings, limit).await;
+        [
+            audit::unknown_session(unknown.as_ref()),
+            audit::session_end(closed),
+            audit::stream(open, self.settings.server_stream),
+        ]
     }
 }

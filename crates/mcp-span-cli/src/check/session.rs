@@ -2,11 +2,10 @@
 
 use super::exchange::{Exchange, Response};
 use super::finding::Finding;
-use mcp_span::secret::Scrubber;
 use mcp_span::wire::header;
 
 /// What `exchanges` say of the session of a server of the legacy era.
-pub(super) fn session(exchanges: &[Exchange], scrubber: &Scrubber) -> Finding {
+pub(super) fn session(exchanges: &[Exchange]) -> Finding {
     let last_of = |rpc_method| exchanges.iter().rfind(|exchange| exchange.is(rpc_method));
     let has_id = exchanges.iter().filter(|exchange| exchange.is("initialize")).any(|exchange| {
         let response = exchange.response.as_ref();
@@ -16,11 +15,7 @@ pub(super) fn session(exchanges: &[Exchange], scrubber: &Scrubber) -> Finding {
     let confirmed = match last_of("notifications/initialized") {
         Some(Exchange { response: Ok(response), .. }) if response.is_success() => response,
         Some(exchange) => {
-            return broken(
-                exchange,
-                "it does not take the confirmation of the handshake",
-                scrubber,
-            );
+            return broken(exchange, "it does not take the confirmation of the handshake");
         }
         None => return Finding::skipped("session", "the handshake was not confirmed"),
     };
@@ -29,19 +24,13 @@ pub(super) fn session(exchanges: &[Exchange], scrubber: &Scrubber) -> Finding {
     };
     match &ping.response {
         Ok(response) if response.is_success() && response.answer.is_some() => {
-            answered(given, confirmed, ping, response, scrubber).took(response.recorded.took)
+            answered(given, confirmed, ping, response).took(response.recorded.took)
         }
-        _ => broken(ping, "the second request of a session fails", scrubber),
+        _ => broken(ping, "the second request of a session fails"),
     }
 }
 
-fn answered(
-    given: &str,
-    confirmed: &Response,
-    ping: &Exchange,
-    response: &Response,
-    scrubber: &Scrubber,
-) -> Finding {
+fn answered(given: &str, confirmed: &Response, ping: &Exchange, response: &Response) -> Finding {
     let finding = Finding::ok("session", format!("{given}; a second request is answered"));
     match response.refusal() {
         Some(refusal) => {
@@ -50,7 +39,7 @@ fn answered(
                     "Every MCP server has to answer pings; clients that ping will take it for dead",
                 )
                 .next_step("The server needs a handler for `ping`")
-                .exchange(ping.shown(scrubber))
+                .exchange(ping)
         }
         None if confirmed.status != 202 => finding.detail(format!(
             "notifications are acknowledged with HTTP {}; the specification says 202",
@@ -60,7 +49,7 @@ fn answered(
     }
 }
 
-fn broken(exchange: &Exchange, what: &str, scrubber: &Scrubber) -> Finding {
+fn broken(exchange: &Exchange, what: &str) -> Finding {
     let summary = match &exchange.response {
         Ok(response) => {
             let why = response.refusal().map_or_else(String::new, |refusal| format!(", {refusal}"));
@@ -71,7 +60,7 @@ fn broken(exchange: &Exchange, what: &str, scrubber: &Scrubber) -> Finding {
     Finding::failed("session", summary)
         .meaning("The handshake works and what follows does not: often several servers behind one address that do not share their sessions")
         .next_step("If there is a load balancer, it has to lead all requests of a session to the same server")
-        .exchange(exchange.shown(scrubber))
+        .exchange(exchange)
 }
 
 #[cfg(test)]
@@ -85,7 +74,7 @@ mod tests {
     fn found(confirmed: u16, ping: Exchange) -> Finding {
         let initialize = answered("initialize", 200, &[(header::SESSION_ID, "s1")], "");
         let confirmed = answered("notifications/initialized", confirmed, &[], "");
-        session(&[initialize, confirmed, ping], &Scrubber::default())
+        session(&[initialize, confirmed, ping])
     }
 
     #[test]

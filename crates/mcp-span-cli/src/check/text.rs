@@ -221,9 +221,10 @@ mod tests {
             ..ShownRequest::default()
         };
         let exchange = ShownExchange { request, response: Some(response), error: None };
-        let finding =
+        let mut finding =
             Finding::failed("x", "word ".repeat(30)).meaning("m").next_step("n").detail("d");
-        let text = shown(vec![finding.exchange(exchange)], 80, false);
+        finding.exchange = Some(Box::new(exchange));
+        let text = shown(vec![finding], 80, false);
         assert!(text.lines().all(|line| line.width() <= 80), "{text}");
         let tail: Vec<&str> = text.lines().skip(5).map(str::trim).collect();
         let expected = [
