@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use super::finding::{ShownExchange, ShownRequest, ShownResponse};
 use bytes::Bytes;
 use http::Method;
 use http::header::CONTENT_TYPE;
@@ -15,7 +14,7 @@ use mcp_span::untrusted::Untrusted;
 use mcp_span::wire::media::{self, Media};
 use mcp_span::wire::page;
 use mcp_span::wire::sse::{Decoder, SseEvent};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// One request, and what came of it.
 #[derive(Clone, Debug)]
@@ -25,8 +24,8 @@ pub(super) struct Exchange {
     pub(super) rpc_method: Option<String>,
     /// Why there is no answer, or the answer.
     pub(super) response: Result<Response, Error>,
-    /// All of it as it may be shown.
-    pub(super) shown: ShownExchange,
+    /// All of it as it may be shown, without credentials.
+    pub(super) shown: Value,
 }
 
 /// The answer to a request.
@@ -78,23 +77,26 @@ fn shown_exchange(
     request: &RecordedExchange,
     response: &Result<Response, Error>,
     scrubber: &Scrubber,
-) -> ShownExchange {
+) -> Value {
     let excerpt = |body: &str| scrubber.excerpt(body, limits::CHECK_BODY_SHOWN);
-    ShownExchange {
-        request: ShownRequest {
-            method: request.method.to_string(),
-            url: shown(&request.url),
-            headers: shown_headers(&request.headers, &request.url),
-            body: excerpt(&String::from_utf8_lossy(&request.body)),
+    let answer = response.as_ref().ok().map(|response| {
+        json!({
+            "status": response.status,
+            "version": format!("{:?}", response.recorded.version),
+            "headers": shown_headers(&response.recorded.headers, &request.url),
+            "body": excerpt(&response.body),
+        })
+    });
+    json!({
+        "request": {
+            "method": request.method.as_str(),
+            "url": shown(&request.url),
+            "headers": shown_headers(&request.headers, &request.url),
+            "body": excerpt(&String::from_utf8_lossy(&request.body)),
         },
-        response: response.as_ref().ok().map(|response| ShownResponse {
-            status: response.status,
-            version: format!("{:?}", response.recorded.version),
-            headers: shown_headers(&response.recorded.headers, &request.url),
-            body: excerpt(&response.body),
-        }),
-        error: response.as_ref().err().map(|error| error.message.clone()),
-    }
+        "response": answer,
+        "error": response.as_ref().err().map(|error| &*error.message),
+    })
 }
 
 impl Response {

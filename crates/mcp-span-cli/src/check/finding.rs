@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde::{Serialize, Serializer};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::exchange::Exchange;
 use mcp_span::error::Error;
@@ -32,35 +32,10 @@ pub(super) struct Finding {
     pub(super) meaning: Option<String>,
     pub(super) next_step: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) exchange: Option<Box<ShownExchange>>,
+    pub(super) exchange: Option<Value>,
     /// In milliseconds.
     #[serde(serialize_with = "milliseconds")]
     pub(super) times: Vec<Duration>,
-}
-
-/// A request and its answer, without credentials.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub(super) struct ShownExchange {
-    pub(super) request: ShownRequest,
-    pub(super) response: Option<ShownResponse>,
-    /// Why there is no answer.
-    pub(super) error: Option<String>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub(super) struct ShownRequest {
-    pub(super) method: String,
-    pub(super) url: String,
-    pub(super) headers: Map<String, Value>,
-    pub(super) body: String,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub(super) struct ShownResponse {
-    pub(super) status: u16,
-    pub(super) version: String,
-    pub(super) headers: Map<String, Value>,
-    pub(super) body: String,
 }
 
 fn milliseconds<S: Serializer>(times: &[Duration], serializer: S) -> Result<S::Ok, S::Error> {
@@ -129,7 +104,7 @@ impl Finding {
     }
 
     pub(super) fn exchange(mut self, exchange: &Exchange) -> Self {
-        self.exchange = Some(Box::new(exchange.shown.clone()));
+        self.exchange = Some(exchange.shown.clone());
         self
     }
 
@@ -145,25 +120,21 @@ impl Finding {
         self.meaning = self.meaning.as_deref().map(&change);
         self.next_step = self.next_step.as_deref().map(&change);
         if let Some(exchange) = &mut self.exchange {
-            exchange.change(&change);
+            change_texts(exchange, &change);
         }
         self
     }
 }
 
-impl ShownExchange {
-    fn change(&mut self, change: impl Fn(&str) -> String) {
-        let Self { request, response, error } = self;
-        request.url = change(&request.url);
-        *error = error.as_deref().map(&change);
-        let response =
-            response.iter_mut().map(|response| (&mut response.headers, &mut response.body));
-        for (headers, body) in response.chain([(&mut request.headers, &mut request.body)]) {
-            *body = change(body);
-            for value in headers.values_mut() {
-                *value = change(value.as_str().unwrap_or_default()).into();
-            }
+/// Changes every text in `value` but the names of members.
+fn change_texts(value: &mut Value, change: &impl Fn(&str) -> String) {
+    match value {
+        Value::String(text) => *text = change(text),
+        Value::Array(values) => values.iter_mut().for_each(|value| change_texts(value, change)),
+        Value::Object(members) => {
+            members.values_mut().for_each(|value| change_texts(value, change));
         }
+        _ => {}
     }
 }
 
@@ -236,7 +207,7 @@ mod tests {
     fn the_names_of_members_stay() {
         let ok = Finding::ok("a", "s").took(Duration::from_micros(1500));
         let mut failed = Finding::failed("b", "f");
-        failed.exchange = Some(Box::default());
+        failed.exchange = Some(json!({ "error": "e" }));
         let value = Report { target: "t".into(), findings: vec![ok, failed] }.to_json();
         assert_eq!(value["status"], "failed");
         assert_eq!(
@@ -246,32 +217,18 @@ mod tests {
                 "next_step": null, "times": [1.5],
             })
         );
-        let empty = json!({ "method": "", "url": "", "headers": {}, "body": "" });
-        let exchange = json!({ "request": empty, "response": null, "error": null });
-        assert_eq!(value["findings"][1]["exchange"], exchange);
+        assert_eq!(value["findings"][1]["exchange"]["error"], "e");
     }
 
     #[test]
     fn what_is_for_others_holds_neither_secrets_nor_homes() {
-        let headers = Map::from_iter([("x".to_owned(), Value::from("hunter2"))]);
-        let response = ShownResponse {
-            headers: headers.clone(),
-            body: "hunter2".into(),
-            ..ShownResponse::default()
-        };
-        let request = ShownRequest {
-            url: "http://h/hunter2".into(),
-            headers,
-            body: "hunter2".into(),
-            ..ShownRequest::default()
-        };
-        let error = Some("hunter2".into());
-        let exchange = ShownExchange { request, response: Some(response), error };
+        let exchange =
+            json!({ "request": { "headers": { "x": "hunter2" } }, "error": ["hunter2"] });
         let mut finding = Finding::failed("a", "hunter2 /home/ann/x")
             .meaning("hunter2")
             .next_step("hunter2")
             .detail("hunter2 in /home/ann");
-        finding.exchange = Some(Box::new(exchange));
+        finding.exchange = Some(exchange);
         let report = Report { target: "/home/ann/hunter2".into(), findings: vec![finding] };
         let clean = |text: &str| text.replace("hunter2", "[secret]");
         let shown = format!("{:?}", report.for_others(clean, Some("/home/ann/")));

@@ -5,7 +5,6 @@ use std::time::{Duration, SystemTime};
 
 use http::HeaderMap;
 use http::header::USER_AGENT;
-use tokio::time::timeout;
 
 use super::exchange::Exchange;
 use super::finding::Finding;
@@ -114,18 +113,6 @@ impl Attempt {
         let exchanges = self.recorder.exchanges().into_iter();
         exchanges.map(|exchange| Exchange::new(exchange, self.limit, &self.scrubber)).collect()
     }
-
-    /// The same when all answers of a handshake that has failed were read.
-    async fn exchanges_at_rest(&self) -> Vec<Exchange> {
-        let at_rest = self.recorder.wait_for(|exchanges| {
-            exchanges.iter().all(|exchange| match &exchange.outcome {
-                Some(Ok(response)) => response.has_ended,
-                _ => true,
-            })
-        });
-        let _ = timeout(limits::CHECK_BODY_WAIT, at_rest).await;
-        self.exchanges()
-    }
 }
 
 impl Remote {
@@ -137,7 +124,7 @@ impl Remote {
             Ok(client) => return self.connected(client, &attempt).await,
             Err(failure) => failure.clone(),
         };
-        let exchanges = attempt.exchanges_at_rest().await;
+        let exchanges = attempt.exchanges();
         let is_refused = exchanges.iter().any(Exchange::is_refused);
         if wanted == Transport::Auto || is_refused || exchanges.is_empty() {
             return self.failed(&exchanges, &failure).await;
@@ -146,7 +133,7 @@ impl Remote {
         let any = HttpSettings { transport: Transport::Auto, ..self.settings.clone() };
         let other = self.connect(any).await;
         match &other.client {
-            Err(failure) => self.failed(&other.exchanges_at_rest().await, failure).await,
+            Err(failure) => self.failed(&other.exchanges(), failure).await,
             Ok(client) => {
                 client.close().await;
                 let other = other.exchanges();

@@ -1,10 +1,10 @@
 //! A report for a person: one line for each finding, and more where more has to be said. Pure.
 
 use anstyle::{AnsiColor, Style};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
-use super::finding::{Finding, Report, ShownExchange, Status, counted};
+use super::finding::{Finding, Report, Status, counted};
 use crate::report::plain;
 use crate::visit::wrap;
 use mcp_span::limits;
@@ -129,24 +129,23 @@ fn mark(status: Status) -> (char, Style) {
 }
 
 /// The exchange as it crossed the wire, but for what is hidden.
-fn exchange_lines(exchange: &ShownExchange) -> Vec<String> {
-    let ShownExchange { request, response, error } = exchange;
-    let mut lines = vec![format!("> {} {}", request.method, request.url)];
-    let mut add = |sign: char, first: Option<String>, headers: &Map<String, Value>, body: &str| {
-        lines.extend(first);
-        for (name, value) in headers {
-            lines.push(format!("{sign} {name}: {}", plain(value.as_str().unwrap_or_default())));
-        }
-        for line in body.lines().filter(|line| !line.trim().is_empty()) {
-            lines.push(format!("{sign} {}", plain(line)));
-        }
+fn exchange_lines(exchange: &Value) -> Vec<String> {
+    let (request, response) = (&exchange["request"], &exchange["response"]);
+    let text = |value: &Value| plain(value.as_str().unwrap_or_default());
+    let content = |sign: char, part: &Value| {
+        let headers = part["headers"].as_object().into_iter().flatten();
+        let headers = headers.map(|(name, value)| format!("{name}: {}", text(value)));
+        let body = text(&part["body"]);
+        let body = body.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned);
+        headers.chain(body).map(|line| format!("{sign} {line}")).collect::<Vec<_>>()
     };
-    add('>', None, &request.headers, &request.body);
-    if let Some(response) = response {
-        let first = format!("< {} {}", response.version, response.status);
-        add('<', Some(first), &response.headers, &response.body);
+    let mut lines = vec![format!("> {} {}", text(&request["method"]), text(&request["url"]))];
+    lines.extend(content('>', request));
+    if response.is_object() {
+        lines.push(format!("< {} {}", text(&response["version"]), response["status"]));
+        lines.extend(content('<', response));
     }
-    lines.extend(error.iter().map(|error| format!("< nothing: {}", plain(error))));
+    lines.extend(exchange["error"].as_str().map(|error| format!("< nothing: {}", plain(error))));
     lines
 }
 
@@ -164,7 +163,8 @@ fn verdict(report: &Report) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::{ShownRequest, ShownResponse};
+    use serde_json::json;
+
     use super::*;
 
     fn shown(findings: Vec<Finding>, width: usize, is_verbose: bool) -> String {
@@ -207,23 +207,14 @@ mod tests {
 
     #[test]
     fn a_failure_comes_with_all_that_helps() {
-        let response = ShownResponse {
-            status: 404,
-            version: "HTTP/1.1".into(),
-            body: "no\n\nway".into(),
-            ..ShownResponse::default()
-        };
-        let headers = Map::from_iter([("accept".to_owned(), Value::from("x\u{1b}[2J"))]);
-        let request = ShownRequest {
-            method: "GET".into(),
-            url: "http://h/".into(),
-            headers,
-            ..ShownRequest::default()
-        };
-        let exchange = ShownExchange { request, response: Some(response), error: None };
+        let headers = json!({ "accept": "x\u{1b}[2J" });
+        let exchange = json!({
+            "request": { "method": "GET", "url": "http://h/", "headers": headers, "body": "" },
+            "response": { "version": "HTTP/1.1", "status": 404, "body": "no\n\nway" },
+        });
         let mut finding =
             Finding::failed("x", "word ".repeat(30)).meaning("m").next_step("n").detail("d");
-        finding.exchange = Some(Box::new(exchange));
+        finding.exchange = Some(exchange);
         let text = shown(vec![finding], 80, false);
         assert!(text.lines().all(|line| line.width() <= 80), "{text}");
         let tail: Vec<&str> = text.lines().skip(5).map(str::trim).collect();

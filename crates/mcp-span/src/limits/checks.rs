@@ -53,6 +53,3 @@ pub const CHECKS_AT_ONCE: usize = 32;
 
 /// Faulty tools of one server that are named.
 pub const CHECK_FAULTS: usize = 10;
-
-/// How long a body that is no answer is waited for, once the request has failed by it.
-pub const CHECK_BODY_WAIT: Duration = Duration::from_secs(2);

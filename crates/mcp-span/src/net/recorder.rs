@@ -56,7 +56,7 @@ pub struct RecordedResponse {
     pub body: Vec<u8>,
     /// From the request to the last byte that was read.
     pub took: Duration,
-    /// Nothing more comes, or nobody reads on.
+    /// Nothing more comes.
     pub has_ended: bool,
 }
 
@@ -140,17 +140,6 @@ impl Recording {
         self.recorder.0.send_modify(|exchanges| {
             if let Some(exchange) = exchanges.get_mut(self.index) {
                 change(exchange);
-            }
-        });
-    }
-}
-
-/// Whoever read the body has enough of it.
-impl Drop for Recording {
-    fn drop(&mut self) {
-        self.change(|exchange| {
-            if let Some(Ok(response)) = &mut exchange.outcome {
-                response.has_ended = true;
             }
         });
     }

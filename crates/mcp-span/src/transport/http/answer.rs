@@ -80,14 +80,11 @@ pub(super) fn unreadable(response: &Response<Content>, url: &Url) -> Error {
     error
 }
 
-/// What stands in place of an answer is read for those who look at the traffic, while the request
-/// fails already.
-pub(super) fn read_for_listeners(mut body: Content, url: &Url) {
-    if !traffic::is_on() && !body.is_recorded() {
-        return;
+/// What stands in place of an answer is read for a recorder, if there is one.
+pub(super) async fn read_for_recorder(mut body: Content, url: &Url) {
+    if body.is_recorded() {
+        beginning(&mut body, limits::ERROR_BODY, url).await;
     }
-    let url = url.clone();
-    tokio::spawn(async move { beginning(&mut body, limits::ERROR_BODY, &url).await });
 }
 
 /// An acknowledgement's body is read so that its connection can be used again.
