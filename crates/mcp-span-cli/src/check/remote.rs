@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 use http::HeaderMap;
 use http::header::USER_AGENT;
 
+use super::address::Way;
 use super::exchange::Exchange;
 use super::finding::Finding;
 use super::transport::Spoken;
@@ -17,14 +18,18 @@ use mcp_span::bridge::{Policy, Stages};
 use mcp_span::client::{Client, Failure, Options, Server, Spec};
 use mcp_span::error::Kind;
 use mcp_span::limits::{self, Timeouts};
-use mcp_span::net::{self, Endpoint, Recorder};
+use mcp_span::net::{Endpoint, Recorder};
 use mcp_span::revision::Revision;
 use mcp_span::revision::translate::SERVER_INFO;
 use mcp_span::secret::{Scrubber, shown};
 use mcp_span::transport::http::{HttpSettings, Transport};
 
-/// All checks behind a connection, in the order of a report.
-const BEHIND: [&str; 11] = [
+/// All checks but that of the URL itself, in the order of a report.
+const CHECKS: [&str; 15] = [
+    "name",
+    "proxy",
+    "connection",
+    "tls",
     "http",
     "transport",
     "server",
@@ -51,23 +56,12 @@ pub(super) async fn check(
     settings.net.connect_timeout = settings.net.connect_timeout.min(check_options.limit);
     settings.may_log_in = check_options.login.is_some();
     let url = &settings.url;
-    let endpoint = match Endpoint::new(url) {
-        Ok(endpoint) => endpoint,
-        Err(error) => return vec![Finding::of_error("url", &error)],
-    };
-    activity.now("connecting");
-    let look = net::look(&settings.net, &endpoint).await;
-    let mut findings = vec![address::url(url)];
-    findings.extend(address::way(url, &look));
-    let is_checked = !settings.net.tls.insecure;
-    let is_https = url.scheme() == "https";
-    findings.push(tls::tls(&look, is_https, is_checked, SystemTime::now()));
-    let found = match look.fault() {
-        Some(_) => Found { findings: Vec::new(), gap: "there is no connection" },
-        None => Remote { settings, stages, check_options, activity }.check().await,
-    };
-    findings.extend(found.completed(check_options.audit));
-    findings
+    if let Err(error) = Endpoint::new(url) {
+        return vec![Finding::of_error("url", &error)];
+    }
+    let url = address::url(url);
+    let found = Remote { settings, stages, check_options, activity }.check().await;
+    std::iter::once(url).chain(found.completed(check_options.audit)).collect()
 }
 
 /// What was found, and why the rest was not.
@@ -80,14 +74,14 @@ impl Found {
     /// In the order of a report, with the reason where there is no finding.
     fn completed(mut self, audit: bool) -> Vec<Finding> {
         let wanted = |check: &&str| audit || !AUDITS.contains(check);
-        for check in BEHIND.into_iter().filter(wanted) {
+        for check in CHECKS.into_iter().filter(wanted) {
             // A server need not say what its clock shows.
             if check != "clock" && !self.findings.iter().any(|finding| finding.check == check) {
                 self.findings.push(Finding::skipped(check, self.gap));
             }
         }
         self.findings
-            .sort_by_key(|finding| BEHIND.iter().position(|check| *check == finding.check));
+            .sort_by_key(|finding| CHECKS.iter().position(|check| *check == finding.check));
         self.findings
     }
 }
@@ -117,17 +111,40 @@ impl Attempt {
 
 impl Remote {
     async fn check(self) -> Found {
-        self.activity.now("shaking hands");
-        let wanted = self.settings.transport;
+        self.activity.now("connecting");
         let attempt = self.connect(self.settings.clone()).await;
-        let failure = match &attempt.client {
-            Ok(client) => return self.connected(client, &attempt).await,
-            Err(failure) => failure.clone(),
+        let (mut way, is_open) = self.way(&attempt).await;
+        let mut found = match &attempt.client {
+            _ if !is_open => Found { findings: Vec::new(), gap: "there is no connection" },
+            Ok(client) => self.connected(client, &attempt).await,
+            Err(failure) => self.unconnected(&attempt, failure).await,
         };
+        found.findings.append(&mut way);
+        found
+    }
+
+    /// What is known of the connection, and whether there is one, if one was wanted.
+    async fn way(&self, attempt: &Attempt) -> (Vec<Finding>, bool) {
+        let connections = attempt.recorder.connections();
+        let Some(connection) = connections.first() else { return (Vec::new(), true) };
+        let url = &self.settings.url;
+        let is_https = url.scheme() == "https";
+        let is_open = connection.reached.is_some() && (connection.secured.is_some() || !is_https);
+        let exchanges = attempt.exchanges();
+        let fault = exchanges.first().and_then(|exchange| exchange.response.as_ref().err());
+        let way = Way { url, connection, fault: fault.filter(|_| !is_open) };
+        let dead = address::dead_addresses(connection).await;
+        let is_checked = !self.settings.net.tls.insecure;
+        let tls = tls::tls(&way, is_checked, SystemTime::now());
+        (way.findings(dead).into_iter().chain([tls]).collect(), is_open)
+    }
+
+    async fn unconnected(&self, attempt: &Attempt, failure: &Failure) -> Found {
+        let wanted = self.settings.transport;
         let exchanges = attempt.exchanges();
         let is_refused = exchanges.iter().any(Exchange::is_refused);
         if wanted == Transport::Auto || is_refused || exchanges.is_empty() {
-            return self.failed(&exchanges, &failure).await;
+            return self.failed(&exchanges, failure).await;
         }
         // What was asked for does not work: what else does?
         let any = HttpSettings { transport: Transport::Auto, ..self.settings.clone() };

@@ -2,41 +2,40 @@
 
 use std::time::{Duration, SystemTime};
 
+use super::address::Way;
 use super::finding::{Finding, ms};
 use mcp_span::limits;
-use mcp_span::net::{Certificate, Look, ProbeStep, Secured};
+use mcp_span::net::Certificate;
 
 const DAY: u64 = 24 * 60 * 60;
 
 /// What there is to say; `is_checked`: certificates are looked at by the bridge, too.
-pub(super) fn tls(look: &Look, is_https: bool, is_checked: bool, now: SystemTime) -> Finding {
-    let Some(step) = &look.tls else {
-        let why = if is_https { "there is no connection" } else { "the URL is plain http" };
-        return Finding::skipped("tls", why);
-    };
-    let found = match &step.outcome {
-        Ok(secured) => secure(secured, step, is_checked, now),
-        Err(error) => {
-            let mut finding = Finding::of_error("tls", error).meaning(meaning(&look.refused, now));
-            if !look.refused.is_empty() {
+pub(super) fn tls(way: &Way<'_>, is_checked: bool, now: SystemTime) -> Finding {
+    let refused = &way.connection.refused;
+    match (&way.connection.secured, way.fault) {
+        _ if way.url.scheme() != "https" => Finding::skipped("tls", "the URL is plain http"),
+        (Some((version, certificates, took)), _) => {
+            secure(&format!("{version} ({})", ms(*took)), certificates, is_checked, now).took(*took)
+        }
+        (None, Some(error)) if way.connection.reached.is_some() => {
+            let mut finding = Finding::of_error("tls", error).meaning(meaning(refused, now));
+            if !refused.is_empty() {
                 // They say more than the words of the layer below.
-                finding.details = chain(&look.refused, now);
+                finding.details = chain(refused, now);
             }
             finding
         }
-    };
-    found.took(step.took)
+        (None, _) => Finding::skipped("tls", "there is no connection"),
+    }
 }
 
 fn secure(
-    secured: &Secured,
-    step: &ProbeStep<Secured>,
+    summary: &str,
+    certificates: &[Certificate],
     is_checked: bool,
     now: SystemTime,
 ) -> Finding {
-    let summary = format!("{} ({})", secured.version, ms(step.took));
-    let lines = chain(&secured.chain, now);
-    let soonest = secured.chain.iter().map(|certificate| certificate.valid_until).min();
+    let soonest = certificates.iter().map(|certificate| certificate.valid_until).min();
     let left = soonest.map(|end| days(end, now));
     let finding = match left {
         _ if !is_checked => {
@@ -57,7 +56,7 @@ fn secure(
         Some(left) => Finding::ok("tls", format!("{summary}; valid for {left} days")),
         None => Finding::ok("tls", summary),
     };
-    finding.details(lines)
+    finding.details(chain(certificates, now))
 }
 
 /// Whole days until `end`; less than none if it is over.
