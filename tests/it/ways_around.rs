@@ -139,7 +139,6 @@ fn text_reaches_a_terminal_from_these_files_alone_and_each_of_them_filters_it() 
             "crates/mcp-span-cli/src/check/mod.rs",
             "findings, which are filtered where they are written",
         ),
-        ("crates/mcp-span-cli/src/check/spinner.rs", "the line that tells what is being checked"),
         ("crates/mcp-span-cli/src/trace.rs", "lines of a trace, through `trace_line`"),
         ("crates/mcp-span-cli/src/visit/asked.rs", "questions of a server, through `form`"),
     ];

@@ -13,7 +13,7 @@ use hyper::body::Incoming;
 use tokio::sync::Notify;
 
 use super::host::Lease;
-use super::recorder::Recording;
+use super::recorder::ExchangeRecording;
 
 /// What becomes of a request: whether it has begun to leave, since until then it cannot have reached
 /// the server, and whether anybody wants its answer.
@@ -157,7 +157,7 @@ pub struct Inbound {
     pub peer: Option<IpAddr>,
     pub(super) _lease: Option<Lease>,
     /// Hears of what is read. A rare case: it is boxed, so that the others do not carry it.
-    pub(super) recording: Option<Box<Recording>>,
+    pub(super) recording: Option<Box<ExchangeRecording>>,
 }
 
 #[cfg(test)]

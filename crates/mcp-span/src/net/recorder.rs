@@ -108,7 +108,7 @@ impl Recorder {
         let _ = self.0.subscribe().wait_for(|recorded| test(&recorded.exchanges)).await;
     }
 
-    pub(super) fn begin(&self, call: &Call) -> Recording {
+    pub(super) fn begin(&self, call: &Call) -> ExchangeRecording {
         let exchange = RecordedExchange {
             method: call.method.clone(),
             url: call.endpoint.url().clone(),
@@ -122,7 +122,7 @@ impl Recorder {
             index = recorded.exchanges.len();
             recorded.exchanges.push(exchange);
         });
-        Recording { recorder: self.clone(), index }
+        ExchangeRecording { recorder: self.clone(), index }
     }
 
     pub(super) fn connect(&self, proxy: Option<&Arc<Proxy>>) -> ConnectionRecording {
@@ -191,12 +191,12 @@ impl ConnectionRecording {
 
 /// The place of one exchange, which its body keeps to add what is read of it.
 #[derive(Debug)]
-pub(super) struct Recording {
+pub(super) struct ExchangeRecording {
     recorder: Recorder,
     index: usize,
 }
 
-impl Recording {
+impl ExchangeRecording {
     pub(super) fn answered(self, answer: &mut Result<Response<Inbound>, Error>) {
         self.change(|exchange| {
             exchange.outcome = Some(match answer {
