@@ -56,12 +56,12 @@ http://server.example/mcp
   ! url
     plain http, host server.example,
     port 80, path /mcp
-    Everybody on the way to this machine
-    can read and change what is said,
-    credentials included
+    Anyone on the network path can read
+    and change the traffic, credentials
+    included
     hint: Use https, unless you trust
-    the whole way
-  - name           the proxy looks it up
+    the whole path
+  - name           resolved by the proxy
   ✓ proxy
     http://127.0.0.1:PORT, from --proxy
   ✓ connection
@@ -69,17 +69,16 @@ http://server.example/mcp
   - tls            the URL is plain http
   ✓ http           HTTP/1.1
   - transport, server, session: the
-    server refuses us before it says
-    anything
+    server requires credentials first
   ✗ authorization
     access is refused (HTTP 403 without
     WWW-Authenticate)
-    Whoever we are to the server may not
-    use it; also firewalls for the web
-    answer so
-    hint: Ask who runs the server for
+    These credentials do not grant
+    access; web application firewalls
+    answer like this, too
+    hint: Ask the server's operator for
     access; check the credentials and
-    the headers that it wants
+    headers that it requires
     > POST http://server.example/mcp
     > accept: application/json, text/event-stream
     > content-type: application/json
@@ -89,26 +88,26 @@ http://server.example/mcp
     < content-length: 18
     < no such hosts here
   - round-trip, contents: the server
-    refuses us before it says anything
+    requires credentials first
   1 failed, and 1 warning
 "#;
 const AT_80: &str = r#"
 http://server.example/mcp
   ! url            plain http, host server.example, port 80, path /mcp
-                   Everybody on the way to this machine can read and change what
-                   is said, credentials included
-                   hint: Use https, unless you trust the whole way
-  - name           the proxy looks it up
+                   Anyone on the network path can read and change the traffic,
+                   credentials included
+                   hint: Use https, unless you trust the whole path
+  - name           resolved by the proxy
   ✓ proxy          http://127.0.0.1:PORT, from --proxy
   ✓ connection     through the proxy (N ms)
   - tls            the URL is plain http
   ✓ http           HTTP/1.1
-  - transport, server, session: the server refuses us before it says anything
+  - transport, server, session: the server requires credentials first
   ✗ authorization  access is refused (HTTP 403 without WWW-Authenticate)
-                   Whoever we are to the server may not use it; also firewalls
-                   for the web answer so
-                   hint: Ask who runs the server for access; check the
-                   credentials and the headers that it wants
+                   These credentials do not grant access; web application
+                   firewalls answer like this, too
+                   hint: Ask the server's operator for access; check the
+                   credentials and headers that it requires
                    > POST http://server.example/mcp
                    > accept: application/json, text/event-stream
                    > content-type: application/json
@@ -117,23 +116,23 @@ http://server.example/mcp
                    < HTTP/1.1 403
                    < content-length: 18
                    < no such hosts here
-  - round-trip, contents: the server refuses us before it says anything
+  - round-trip, contents: the server requires credentials first
   1 failed, and 1 warning
 "#;
 const AT_120: &str = r#"
 http://server.example/mcp
   ! url            plain http, host server.example, port 80, path /mcp
-                   Everybody on the way to this machine can read and change what is said, credentials included
-                   hint: Use https, unless you trust the whole way
-  - name           the proxy looks it up
+                   Anyone on the network path can read and change the traffic, credentials included
+                   hint: Use https, unless you trust the whole path
+  - name           resolved by the proxy
   ✓ proxy          http://127.0.0.1:PORT, from --proxy
   ✓ connection     through the proxy (N ms)
   - tls            the URL is plain http
   ✓ http           HTTP/1.1
-  - transport, server, session: the server refuses us before it says anything
+  - transport, server, session: the server requires credentials first
   ✗ authorization  access is refused (HTTP 403 without WWW-Authenticate)
-                   Whoever we are to the server may not use it; also firewalls for the web answer so
-                   hint: Ask who runs the server for access; check the credentials and the headers that it wants
+                   These credentials do not grant access; web application firewalls answer like this, too
+                   hint: Ask the server's operator for access; check the credentials and headers that it requires
                    > POST http://server.example/mcp
                    > accept: application/json, text/event-stream
                    > content-type: application/json
@@ -142,26 +141,26 @@ http://server.example/mcp
                    < HTTP/1.1 403
                    < content-length: 18
                    < no such hosts here
-  - round-trip, contents: the server refuses us before it says anything
+  - round-trip, contents: the server requires credentials first
   1 failed, and 1 warning
 "#;
 const IN_COLOUR: &str = r#"
 ^[1mhttp://server.example/mcp^[0m
   ^[33m!^[0m url            plain http, host server.example, port 80, path /mcp
-                   Everybody on the way to this machine can read and change what
-                   is said, credentials included
-                   hint: Use https, unless you trust the whole way
-  ^[2m-^[0m name           the proxy looks it up
+                   Anyone on the network path can read and change the traffic,
+                   credentials included
+                   hint: Use https, unless you trust the whole path
+  ^[2m-^[0m name           resolved by the proxy
   ^[32m✓^[0m proxy          http://127.0.0.1:PORT, from --proxy
   ^[32m✓^[0m connection     through the proxy (N ms)
   ^[2m-^[0m tls            the URL is plain http
   ^[32m✓^[0m http           HTTP/1.1
-  ^[2m-^[0m transport, server, session: the server refuses us before it says anything
+  ^[2m-^[0m transport, server, session: the server requires credentials first
   ^[1m^[31m✗^[0m authorization  access is refused (HTTP 403 without WWW-Authenticate)
-                   Whoever we are to the server may not use it; also firewalls
-                   for the web answer so
-                   hint: Ask who runs the server for access; check the
-                   credentials and the headers that it wants
+                   These credentials do not grant access; web application
+                   firewalls answer like this, too
+                   hint: Ask the server's operator for access; check the
+                   credentials and headers that it requires
                    ^[2m> POST http://server.example/mcp^[0m
                    ^[2m> accept: application/json, text/event-stream^[0m
                    ^[2m> content-type: application/json^[0m
@@ -170,6 +169,6 @@ const IN_COLOUR: &str = r#"
                    ^[2m< HTTP/1.1 403^[0m
                    ^[2m< content-length: 18^[0m
                    ^[2m< no such hosts here^[0m
-  ^[2m-^[0m round-trip, contents: the server refuses us before it says anything
+  ^[2m-^[0m round-trip, contents: the server requires credentials first
   ^[1m^[31m1 failed, and 1 warning^[0m
 "#;

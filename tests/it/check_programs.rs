@@ -32,10 +32,10 @@ async fn a_healthy_program() {
         capabilities: tools
         ✓ round-trip  median N ms, slowest N ms (5 pings)
         ✓ contents    1 tool
-        ✓ goodbye     it leaves when its stdin ends (N ms)
+        ✓ goodbye     exits when stdin closes (N ms)
         ✓ stderr      1 line
         ready
-        all is well
+        no problems found
         "#,
     );
 }
@@ -61,12 +61,12 @@ async fn a_program_that_is_not_there() {
         3,
         r#"
         no-such-program-here …
-        ✗ command     'no-such-program-here' is not there
-        No folder of PATH has a program of this name, or there is no such file
-        hint: Is it installed? Programs that a desktop starts often have a shorter PATH than
-        a terminal: an absolute path always works
-        - start       there is nothing to start
-        - transport, server, round-trip, contents, goodbye: there was no handshake
+        ✗ command     'no-such-program-here' not found
+        There is no such file, or no directory of PATH has a program of this name
+        hint: Is it installed? Programs started by a desktop often have a shorter PATH than
+        a terminal: use an absolute path
+        - start       nothing to start
+        - transport, server, round-trip, contents, goodbye: no handshake
         ✓ stderr      silent
         1 failed
         "#,
@@ -83,9 +83,9 @@ async fn a_program_that_crashes() {
         ✓ command     sh is /bin/sh
         ✗ start       Transport closed: 'sh' has ended: exit status: 7
         no database at ~/db
-        The program has ended before it answered the handshake
-        hint: Read what it wrote to its stderr, and try the command in a terminal
-        - transport, server, round-trip, contents, goodbye: there was no handshake
+        The program exited before it answered the handshake
+        hint: Read what it wrote to stderr, and try the command in a terminal
+        - transport, server, round-trip, contents, goodbye: no handshake
         ✓ stderr      1 line
         1 failed
         "#,

@@ -46,7 +46,7 @@ async fn a_healthy_server_over_streamable_http() {
         r#"
         http://127.0.0.1:PORT/mcp
         ✓ url              plain http on this machine, host 127.0.0.1, port PORT, path /mcp
-        ✓ name             an address: there is nothing to look up
+        ✓ name             an IP address: nothing to resolve
         ✓ proxy            none
         ✓ connection       127.0.0.1:PORT (N ms)
         - tls              the URL is plain http
@@ -54,14 +54,14 @@ async fn a_healthy_server_over_streamable_http() {
         ✓ transport        Streamable HTTP, revision 2025-11-25 (legacy era)
         ✓ server           fine 1.2
         capabilities: prompts, resources, tools (listChanged)
-        ✓ session          it gives out session ids; a second request is answered
-        ✓ session-unknown  answered with HTTP 404, as it should be
-        ✓ session-end      DELETE is accepted (HTTP 200)
-        ✓ stream           open, and stays open (N ms)
-        ✓ authorization    none is asked for
+        ✓ session          session id issued; a second request works
+        ✓ session-unknown  HTTP 404, as expected
+        ✓ session-end      DELETE accepted (HTTP 200)
+        ✓ stream           stays open (N ms)
+        ✓ authorization    none required
         ✓ round-trip       median N ms, slowest N ms (5 pings)
         ✓ contents         3 tools on 2 pages, 1 resource, 0 prompts
-        all is well
+        no problems found
         "#,
     );
 }
@@ -82,21 +82,21 @@ async fn a_healthy_server_over_http_and_sse() {
         r#"
         http://127.0.0.1:PORT/mcp
         ✓ url              plain http on this machine, host 127.0.0.1, port PORT, path /mcp
-        ✓ name             an address: there is nothing to look up
+        ✓ name             an IP address: nothing to resolve
         ✓ proxy            none
         ✓ connection       127.0.0.1:PORT (N ms)
         - tls              the URL is plain http
         ✓ http             HTTP/1.1
         ✓ transport        HTTP+SSE (the older transport)
-        POST is answered with HTTP 404, GET with a stream
+        POST answered with HTTP 404, GET with a stream
         ✓ server           hub 1
         capabilities: tools (listChanged)
         revision: 2025-11-25
         - session, session-unknown, session-end, stream: the stream is the session
-        ✓ authorization    none is asked for
+        ✓ authorization    none required
         ✓ round-trip       median N ms, slowest N ms (5 pings)
         ✓ contents         1 tool
-        all is well
+        no problems found
         "#,
     );
 }
@@ -134,21 +134,21 @@ async fn a_server_of_the_modern_era_alone() {
         r#"
         http://127.0.0.1:PORT/mcp
         ✓ url              plain http on this machine, host 127.0.0.1, port PORT, path /mcp
-        ✓ name             an address: there is nothing to look up
+        ✓ name             an IP address: nothing to resolve
         ✓ proxy            none
         ✓ connection       127.0.0.1:PORT (N ms)
         - tls              the URL is plain http
         ✓ http             HTTP/1.1
         ✓ transport        Streamable HTTP, revision 2026-07-28 (modern era)
-        clients of the legacy era are translated by mcp-span
-        `initialize` is answered with HTTP 400
+        mcp-span translates for clients of the legacy era
+        `initialize` answered with HTTP 400
         ✓ server           new 2
         capabilities: tools
         - session, session-unknown, session-end, stream: the modern era has no sessions
-        ✓ authorization    none is asked for
+        ✓ authorization    none required
         ✓ round-trip       median N ms, slowest N ms (5 questions)
         ✓ contents         1 tool
-        all is well
+        no problems found
         "#,
     );
 }
@@ -165,16 +165,15 @@ async fn a_page_in_place_of_an_answer_and_where_the_server_is() {
     check(&[&url, "-H", "Authorization: Bearer hidden-token"], &[]).await.is(3, r#"
         http://127.0.0.1:PORT/start?key=[secret]
         ✓ url            plain http on this machine, host 127.0.0.1, port PORT, path /start
-        ✓ name           an address: there is nothing to look up
+        ✓ name           an IP address: nothing to resolve
         ✓ proxy          none
         ✓ connection     127.0.0.1:PORT (N ms)
         - tls            the URL is plain http
         ✓ http           HTTP/1.1
-        ✗ transport      a web page "Welcome" in place of an answer (HTTP 200, text/html)
-        Pages are for people: the URL leads to a login page or a start page, or something
-        in between (a captive portal, a company's proxy) answers in the server's place
-        hint: Try http://127.0.0.1:PORT/mcp: something answers there as an MCP server
-        does
+        ✗ transport      a web page "Welcome" instead of an answer (HTTP 200, text/html)
+        The URL is that of a login page or a home page, or something in between (a
+        captive portal, a company proxy) answers instead of the server
+        hint: Try http://127.0.0.1:PORT/mcp: an MCP server answers there
         > POST http://127.0.0.1:PORT/start?key=[secret]
         > accept: application/json, text/event-stream
         > authorization: Bearer [secret]
@@ -185,7 +184,7 @@ async fn a_page_in_place_of_an_answer_and_where_the_server_is() {
         < content-length: 35
         < content-type: text/html
         < <html><title>Welcome</title></html>
-        - server, session, authorization, round-trip, contents: no MCP server was found
+        - server, session, authorization, round-trip, contents: no MCP server found
         1 failed
         "#);
     let others = server.requests().into_iter().filter(|r| r.path == "/mcp" || r.path == "/sse");
@@ -208,14 +207,14 @@ async fn a_server_that_speaks_only_the_other_transport() {
     check(&[&hub.url, "--transport", "http"], &[]).await.is(3, r#"
         http://127.0.0.1:PORT/mcp
         ✓ url            plain http on this machine, host 127.0.0.1, port PORT, path /mcp
-        ✓ name           an address: there is nothing to look up
+        ✓ name           an IP address: nothing to resolve
         ✓ proxy          none
         ✓ connection     127.0.0.1:PORT (N ms)
         - tls            the URL is plain http
         ✓ http           HTTP/1.1
-        ✗ transport      it speaks HTTP+SSE (the older transport), but not what --transport http asks for
-        mcp-span does as it is told, and speaks a transport that the server does not know
-        hint: Leave --transport http out: mcp-span finds out by itself
+        ✗ transport      the server speaks HTTP+SSE (the older transport), not --transport http
+        The transport that was asked for is not the server's
+        hint: Drop --transport http: mcp-span finds out by itself
         > POST http://127.0.0.1:PORT/mcp
         > accept: application/json, text/event-stream
         > content-type: application/json
@@ -225,15 +224,16 @@ async fn a_server_that_speaks_only_the_other_transport() {
         < content-length: 57
         < content-type: text/html; charset=utf-8
         < <!DOCTYPE html> <html><pre>Cannot POST /mcp</pre></html>
-        - server, session, authorization, round-trip, contents: the server does not speak what was asked
-        for
+        - server, session, authorization, round-trip, contents: the server speaks another transport
         1 failed
         "#);
     let server = Server::start(healthy).await;
     let other = check(&[&server.url, "--transport", "sse"], &[]).await;
     assert_eq!(other.code, Some(3));
     assert!(
-        other.finding("transport").starts_with("✗ transport      it speaks Streamable HTTP"),
+        other
+            .finding("transport")
+            .starts_with("✗ transport      the server speaks Streamable HTTP"),
         "{other:?}"
     );
 }
@@ -257,9 +257,9 @@ async fn sessions_that_are_not_as_they_should_be() {
     assert_eq!(check(&[&server.url, "--audit", "--strict"], &[]).await.code, Some(1));
     assert_eq!(check(&[&server.url, "--strict"], &[]).await.code, Some(0), "nobody asked");
     for (check, begin) in [
-        ("session-unknown", "! session-unknown  answered with HTTP 400, not 404"),
-        ("session-end", "! session-end      DELETE is answered with HTTP 500"),
-        ("stream", "! stream           opened, and closed at once"),
+        ("session-unknown", "! session-unknown  HTTP 400 instead of 404"),
+        ("session-end", "! session-end      DELETE answered with HTTP 500"),
+        ("stream", "! stream           closed as soon as it was opened"),
     ] {
         let finding = found.finding(check);
         assert!(finding.starts_with(begin) && finding.contains("hint: "), "{finding}");
@@ -312,18 +312,18 @@ async fn redirects_clocks_and_silence() {
 #[tokio::test]
 async fn answers_that_are_none() {
     for (reply, said) in [
-        (Reply::status(404, "text/plain", "nothing"), "there is nothing at this path"),
-        (Reply::status(502, "text/html", "<html>Bad gateway"), "a web page in place of an answer"),
-        (Reply::status(500, "text/plain", "oh"), "the server fails (HTTP 500, text/plain)"),
+        (Reply::status(404, "text/plain", "nothing"), "nothing at this path"),
+        (Reply::status(502, "text/html", "<html>Bad gateway"), "a web page instead of an answer"),
+        (Reply::status(500, "text/plain", "oh"), "server error (HTTP 500, text/plain)"),
         (Reply::status(429, "", ""), "too many requests"),
-        (Reply::json("{}"), "it answers, but not as an MCP server"),
+        (Reply::json("{}"), "not an MCP answer"),
         (
             Reply::status(200, "text/plain", r#"{"jsonrpc":"2.0","id":1,"result":{}}"#),
-            "a valid answer with the wrong Content-Type",
+            "valid answer, wrong Content-Type",
         ),
         (
             Reply::json(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"go away"}}"#),
-            "it refuses the handshake: MCP error -32600: go away",
+            "handshake refused: MCP error -32600: go away",
         ),
     ] {
         let server = Server::start(move |_| reply.clone()).await;

@@ -21,15 +21,15 @@ async fn a_server_that_is_down() {
         r#"
         http://127.0.0.1:PORT/mcp
         ✓ url            plain http on this machine, host 127.0.0.1, port PORT, path /mcp
-        ✓ name           an address: there is nothing to look up
+        ✓ name           an IP address: nothing to resolve
         ✓ proxy          none
         ✗ connection     127.0.0.1:PORT refused the connection
         Connection refused
-        The machine is there, and nothing listens on this port: the server is down, or
-        has another port
+        The machine is up, but nothing listens on this port: the server is down, or uses
+        another port
         hint: Check that the server runs and that http://127.0.0.1:PORT/mcp is its URL
         - tls            the URL is plain http
-        - http, transport, server, session, authorization, round-trip, contents: there is no connection
+        - http, transport, server, session, authorization, round-trip, contents: no connection
         1 failed
         "#,
     );
@@ -81,9 +81,9 @@ async fn a_peer_that_speaks_no_http() {
     assert_eq!(found.code, Some(3), "{found:?}");
     let finding = found.finding("transport");
     assert!(finding.starts_with("✗ transport"), "{finding}");
-    assert!(finding.contains("hint: Check the scheme and the port of the URL"), "{finding}");
+    assert!(finding.contains("hint: Check scheme and port of the URL"), "{finding}");
     assert!(finding.contains("invalid HTTP"), "the reason: {finding}");
-    assert!(finding.contains("Whoever answers there does not speak HTTP"), "{finding}");
+    assert!(finding.contains("The answer is not HTTP"), "{finding}");
 }
 
 #[tokio::test]
@@ -123,17 +123,17 @@ async fn an_expired_certificate() {
         r#"
         https://localhost:PORT/mcp
         ✓ url            https, host localhost, port PORT, path /mcp
-        ✓ name           localhost is this machine: nothing is looked up
+        ✓ name           localhost is this machine: nothing to resolve
         ✓ proxy          none
         ✓ connection     127.0.0.1:PORT (N ms)
         ✗ tls            No secure connection to localhost:PORT: its certificate, issued by "Root One",
         expired on DATE 00:00:00 GMT
         "rcgen self signed cert" for localhost, issued by "Root One", expired N days ago (DATE)
-        The certificate is too old to be trusted; if the date is right, somebody has
-        forgotten to renew it
+        The certificate has expired; unless this machine's date is wrong, it was not
+        renewed
         hint: Check the clock of this machine; if it is right, the server needs a new
         one; as a last resort, --insecure skips the check, and with it the protection
-        - http, transport, server, session, authorization, round-trip, contents: there is no connection
+        - http, transport, server, session, authorization, round-trip, contents: no connection
         1 failed
         "#,
     );
@@ -150,9 +150,8 @@ async fn a_self_signed_certificate_and_one_for_another_name() {
         r#"
         ✗ tls            No secure connection to localhost:PORT: its certificate is self-signed, by
         "alone"
-        "alone" for localhost, issued by itself, expires in N days (DATE)
-        Nobody but the server itself vouches for its certificate: anybody could have made
-        it
+        "alone" for localhost, self-signed, expires in N days (DATE)
+        No authority vouches for the certificate: anyone could have made it
         hint: If it is the right one, name a PEM file with it by --ca-cert; as a last
         resort, --insecure skips the check, and with it the protection
         "#,
@@ -172,8 +171,7 @@ async fn a_self_signed_certificate_and_one_for_another_name() {
         ✗ tls            No secure connection to localhost:PORT: its certificate, issued by "Root One",
         is for other names: a.example, b.example
         "rcgen self signed cert" for a.example, b.example, issued by "Root One", expires in N days (DATE)
-        Whoever answers cannot prove to be the server of this URL, so nothing was said to
-        it
+        The peer cannot prove to be the server of this URL, so nothing was sent
         hint: Check the URL: its host must be one that the certificate names; as a last
         resort, --insecure skips the check, and with it the protection
         "#);
@@ -191,10 +189,10 @@ async fn a_certificate_that_ends_soon_and_one_that_nobody_looks_at() {
     assert_eq!(found.code, Some(1));
     let finding = found.finding("tls");
     assert!(finding.starts_with("! tls"), "{finding}");
-    assert!(finding.contains("a certificate expires in N days"), "{finding}");
+    assert!(finding.contains("certificate expires in N days"), "{finding}");
     let found = check(&[&server.url, "--insecure"], &[]).await;
     assert_eq!(found.code, Some(0));
-    assert!(found.finding("tls").contains("nobody checks who the server is"), "{found:?}");
+    assert!(found.finding("tls").contains("certificate not verified"), "{found:?}");
 }
 
 #[tokio::test]
@@ -205,7 +203,7 @@ async fn a_server_behind_a_proxy() {
     let found = check(&[&server.url, "--proxy", &way], &[]).await;
     assert_eq!(found.code, Some(0), "{found:?}");
     assert_eq!(found.finding("proxy"), "✓ proxy          http://127.0.0.1:PORT, from --proxy");
-    assert_eq!(found.finding("name"), "- name           the proxy looks it up");
+    assert_eq!(found.finding("name"), "- name           resolved by the proxy");
     assert_eq!(found.finding("connection"), "✓ connection     through the proxy (N ms)");
     assert!(!found.text.contains("hidden") && !found.text.contains("ann"), "{found:?}");
     assert!(!proxy.asked().is_empty());
@@ -218,14 +216,13 @@ async fn a_proxy_that_does_not_let_us_through() {
     check(&["https://server.example/mcp", "--proxy", &way], &[]).await.is(3, r#"
         https://server.example/mcp
         ✓ url            https, host server.example, port 443, path /mcp
-        - name           the proxy looks it up
+        - name           resolved by the proxy
         ✓ proxy          http://127.0.0.1:PORT, from --proxy
         ✗ connection     The proxy 127.0.0.1:PORT refused to connect to server.example:443 (403 Text)
-        The proxy cannot be reached, or does not let us through to the server
+        The proxy is unreachable, or refuses to connect to the server
         hint: Ask who runs the proxy, which comes from --proxy; --no-proxy goes without
         it
-        - tls, http, transport, server, session, authorization, round-trip, contents: there is no
-        connection
+        - tls, http, transport, server, session, authorization, round-trip, contents: no connection
         1 failed
         "#);
 }

@@ -38,8 +38,8 @@ fn the_everything_server_is_found_healthy() {
     let report = check(&mut bridge_command(), &[server.url(), "--audit"], 0);
     assert_found(&report, "transport", "ok", "Streamable HTTP, revision 2025-11-25");
     assert_found(&report, "server", "ok", "mcp-servers/everything");
-    assert_found(&report, "session", "ok", "it gives out session ids");
-    assert_found(&report, "session-end", "ok", "DELETE is accepted");
+    assert_found(&report, "session", "ok", "session id issued");
+    assert_found(&report, "session-end", "ok", "DELETE accepted");
     assert_found(&report, "stream", "ok", "stays open");
     assert_found(&report, "contents", "ok", " tools");
 }
@@ -57,7 +57,7 @@ fn servers_of_both_eras_and_of_the_modern_one_alone_are_told_apart() {
     let peers = Peers::find();
     let both = servers::modern(&peers);
     let report = check(&mut bridge_command(), &[both.url(), "--audit"], 0);
-    assert_found(&report, "transport", "ok", "2026-07-28 (modern era) is spoken as well");
+    assert_found(&report, "transport", "ok", "2026-07-28 (modern era) as well");
     let one = servers::modern_only(&peers);
     let report = check(&mut bridge_command(), &[one.url()], 0);
     assert_found(&report, "transport", "ok", "revision 2026-07-28 (modern era)");
@@ -85,5 +85,5 @@ fn the_everything_server_as_a_program_is_found_healthy() {
     assert_found(&report, "start", "ok", "initialized in");
     assert_found(&report, "server", "ok", "mcp-servers/everything");
     assert_found(&report, "contents", "ok", " tools");
-    assert_found(&report, "goodbye", "ok", "leaves when its stdin ends");
+    assert_found(&report, "goodbye", "ok", "exits when stdin closes");
 }

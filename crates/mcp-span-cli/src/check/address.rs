@@ -19,8 +19,10 @@ pub(super) fn url(url: &Url) -> Finding {
     let place = format!("host {host}, port {port}, path {}", shown_path(url));
     match (url.scheme(), is_loopback(host)) {
         ("http", false) => Finding::warning("url", format!("plain http, {place}"))
-            .meaning("Everybody on the way to this machine can read and change what is said, credentials included")
-            .next_step("Use https, unless you trust the whole way"),
+            .meaning(
+                "Anyone on the network path can read and change the traffic, credentials included",
+            )
+            .next_step("Use https, unless you trust the whole path"),
         ("http", true) => Finding::ok("url", format!("plain http on this machine, {place}")),
         _ => Finding::ok("url", format!("https, {place}")),
     }
@@ -57,21 +59,21 @@ impl Way<'_> {
         let host = self.url.host_str().unwrap_or_default();
         match (&self.connection.names, self.fault) {
             _ if self.connection.proxy.is_some() => {
-                Finding::skipped("name", "the proxy looks it up")
+                Finding::skipped("name", "resolved by the proxy")
             }
             _ if !self.has_name() => {
-                Finding::ok("name", "an address: there is nothing to look up")
+                Finding::ok("name", "an IP address: nothing to resolve")
             }
             _ if is_localhost(host) => {
-                Finding::ok("name", format!("{host} is this machine: nothing is looked up"))
+                Finding::ok("name", format!("{host} is this machine: nothing to resolve"))
             }
             (Some((found, took)), _) => {
                 let found = found.iter().map(IpAddr::to_string).collect::<Vec<_>>().join(", ");
                 Finding::ok("name", format!("{found} ({})", ms(*took))).took(*took)
             }
             (None, Some(error)) => Finding::of_error("name", error)
-                .meaning("No name server that this machine asks knows the host: it is misspelled, is known only inside another network (a VPN?), or this machine is not online"),
-            (None, None) => Finding::skipped("name", "it was not looked up"),
+                .meaning("No name server knows the host: it is misspelled, known only inside another network (a VPN?), or this machine is offline"),
+            (None, None) => Finding::skipped("name", "it was not resolved"),
         }
     }
 
@@ -93,7 +95,7 @@ impl Way<'_> {
                 Finding::of_error("connection", error)
                     .meaning(meaning(reason, self.connection.proxy.is_some()))
             }
-            (None, _) => Finding::skipped("connection", "there is no address to connect to"),
+            (None, _) => Finding::skipped("connection", "no address to connect to"),
         }
     }
 }
@@ -123,14 +125,14 @@ pub(super) async fn dead_addresses(connection: &RecordedConnection) -> Vec<Strin
 
 fn meaning(reason: &str, has_proxy: bool) -> &'static str {
     match () {
-        () if has_proxy => "The proxy cannot be reached, or does not let us through to the server",
+        () if has_proxy => "The proxy is unreachable, or refuses to connect to the server",
         () if reason.contains("refused") => {
-            "The machine is there, and nothing listens on this port: the server is down, or has another port"
+            "The machine is up, but nothing listens on this port: the server is down, or uses another port"
         }
         () if reason.contains("no connection within") => {
-            "Nothing came back at all: the machine is off, or a firewall drops what is sent there"
+            "No answer at all: the machine is off, or a firewall drops the packets"
         }
-        () => "The network does not lead there",
+        () => "The network has no route there",
     }
 }
 

@@ -116,25 +116,25 @@ async fn send_again<const N: usize>(
 /// 404 is how a client learns that its session is gone.
 pub(super) fn unknown_session(exchange: Option<&Exchange>) -> Finding {
     let Some(exchange) = exchange else {
-        return Finding::skipped("session-unknown", "the server gives out no session ids");
+        return Finding::skipped("session-unknown", "the server issues no session id");
     };
     let finding = match &exchange.response {
         Err(error) => Finding::warning("session-unknown", &*error.message)
             .meaning("An unknown session should be answered with HTTP 404")
-            .next_step("The server has to answer such requests"),
+            .next_step("The server should answer requests of an unknown session with HTTP 404"),
         Ok(Response { status: 404, .. }) => {
-            return Finding::ok("session-unknown", "answered with HTTP 404, as it should be");
+            return Finding::ok("session-unknown", "HTTP 404, as expected");
         }
         Ok(response) => {
             let meaning = match response.status {
                 200..=299 => {
-                    "The server does not look at session ids: what a client has set up (subscriptions, log levels) may be lost without a word"
+                    "The server ignores session ids: a client's subscriptions and log level may get lost unnoticed"
                 }
                 _ => {
-                    "404 is how clients learn that a session is gone; with anything else many of them stay broken after a restart of the server. mcp-span opens a new session if the words of the answer speak of one"
+                    "Clients learn from a 404 that a session is gone; without it, many stay broken after a restart of the server. mcp-span also opens a new session if the text of the answer mentions one"
                 }
             };
-            let summary = format!("answered with HTTP {}, not 404", response.status);
+            let summary = format!("HTTP {} instead of 404", response.status);
             Finding::warning("session-unknown", summary)
                 .meaning(meaning)
                 .next_step("The server should answer requests of an unknown session with HTTP 404")
@@ -147,18 +147,18 @@ pub(super) fn unknown_session(exchange: Option<&Exchange>) -> Finding {
 pub(super) fn session_end(exchanges: &[Exchange]) -> Finding {
     let is_delete = |exchange: &&Exchange| exchange.request.method == Method::DELETE;
     let Some(exchange) = exchanges.iter().rfind(is_delete) else {
-        return Finding::skipped("session-end", "the server gives out no session ids");
+        return Finding::skipped("session-end", "the server issues no session id");
     };
     let (summary, next) = match &exchange.response {
         Ok(Response { status: status @ 200..=299, .. }) => {
-            return Finding::ok("session-end", format!("DELETE is accepted (HTTP {status})"));
+            return Finding::ok("session-end", format!("DELETE accepted (HTTP {status})"));
         }
         Ok(Response { status: 405, .. }) => {
-            let summary = "the server ends sessions by itself (HTTP 405 to DELETE)";
+            let summary = "the server ends sessions itself (HTTP 405 to DELETE)";
             return Finding::ok("session-end", summary);
         }
         Ok(Response { status, .. }) => (
-            format!("DELETE is answered with HTTP {status}"),
+            format!("DELETE answered with HTTP {status}"),
             "The server should end the session, or answer with HTTP 405",
         ),
         Err(error) => {
@@ -166,7 +166,7 @@ pub(super) fn session_end(exchanges: &[Exchange]) -> Finding {
         }
     };
     Finding::warning("session-end", summary)
-        .meaning("Sessions that clients have left stay until the server forgets them")
+        .meaning("Sessions of clients that have left stay until they expire")
         .next_step(next)
         .exchange(exchange)
 }
@@ -174,35 +174,34 @@ pub(super) fn session_end(exchanges: &[Exchange]) -> Finding {
 /// The stream for what the server says on its own account.
 pub(super) fn stream(exchanges: &[Exchange], is_wanted: bool) -> Finding {
     if !is_wanted {
-        return Finding::skipped("stream", "--no-server-stream was said");
+        return Finding::skipped("stream", "disabled by --no-server-stream");
     }
     let Some(exchange) = exchanges.iter().find(|exchange| exchange.is_get()) else {
         return Finding::skipped("stream", "it was not opened");
     };
     let (summary, meaning, next) = match &exchange.response {
         Ok(Response { status: 405, .. }) => {
-            let summary = "none: the server says nothing unasked (HTTP 405 to GET)";
+            let summary = "none offered (HTTP 405 to GET)";
             return Finding::ok("stream", summary);
         }
         Ok(response) if response.is_stream() && !response.recorded.has_ended => {
             let took = response.recorded.took;
-            return Finding::ok("stream", format!("open, and stays open ({})", ms(took)))
-                .took(took);
+            return Finding::ok("stream", format!("stays open ({})", ms(took))).took(took);
         }
         Ok(response) if response.is_stream() => (
-            "opened, and closed at once".to_owned(),
-            "What the server says between two streams is lost, unless it keeps it; something before the server may cut streams",
-            "Look for a limit on the length of answers in what stands before the server",
+            "closed as soon as it was opened".to_owned(),
+            "Notifications between two streams get lost, unless the server keeps them; a proxy may be cutting the stream",
+            "Look for a limit on the duration of responses in the proxies before the server",
         ),
         Ok(response) => (
-            format!("GET is answered with HTTP {}, and no stream", response.status),
-            "What the server says on its own account does not arrive; a server without such a stream says so with HTTP 405",
-            "Look whether something before the server refuses GET",
+            format!("GET answered with HTTP {}, without a stream", response.status),
+            "The server's notifications do not arrive; a server without this stream should answer HTTP 405",
+            "Check whether a proxy before the server refuses GET",
         ),
         Err(error) => (
             error.message.clone(),
-            "What the server says on its own account, such as changed lists, does not arrive",
-            "A server without such a stream should answer GET with HTTP 405; what stands before it must not hold answers back",
+            "The server's notifications, such as changed lists, do not arrive",
+            "A server without this stream should answer GET with HTTP 405; a proxy before it must not buffer responses",
         ),
     };
     Finding::warning("stream", summary).meaning(meaning).next_step(next).exchange(exchange)
@@ -217,13 +216,13 @@ pub(super) fn clock(headers: &HeaderMap, now: SystemTime) -> Option<Finding> {
         Err(behind) => (behind.duration(), "behind"),
     };
     if apart <= limits::CLOCK_SKEW {
-        return Some(Finding::ok("clock", "the server's agrees with this machine's"));
+        return Some(Finding::ok("clock", "agrees with this machine's"));
     }
-    let summary = format!("the server's is {} {direction} this machine's", roughly(apart));
+    let summary = format!("{} {direction} this machine's", roughly(apart));
     Some(
         Finding::warning("clock", summary)
-            .meaning("Tokens and certificates count by the clock: they are refused too early or too late")
-            .next_step("Set the clock that is wrong; this machine's can be seen with `date -u`"),
+            .meaning("Tokens and certificates expire by the clock: they are refused too early or too late")
+            .next_step("Set the clock that is wrong; `date -u` shows this machine's"),
     )
 }
 
@@ -254,11 +253,8 @@ mod tests {
         let found = |exchange| unknown_session(Some(&exchange));
         assert_eq!(found(answered("ping", 404, &[], "")).status, Status::Ok);
         let ignored = found(answered("ping", 200, &[], ""));
-        assert!(ignored.meaning.unwrap().contains("does not look at session ids"));
-        assert_eq!(
-            found(answered("ping", 400, &[], "")).summary,
-            "answered with HTTP 400, not 404"
-        );
+        assert!(ignored.meaning.unwrap().contains("ignores session ids"));
+        assert_eq!(found(answered("ping", 400, &[], "")).summary, "HTTP 400 instead of 404");
         assert!(found(unanswered("ping")).summary.contains("No answer"));
         assert_eq!(unknown_session(None).status, Status::Skipped);
     }
@@ -284,10 +280,10 @@ mod tests {
             let exchanges = with_method(Method::GET, exchange);
             stream(&exchanges, true).summary
         };
-        assert_eq!(found(200, "text/event-stream", false), "open, and stays open (0.0 ms)");
-        assert_eq!(found(200, "text/event-stream", true), "opened, and closed at once");
-        assert_eq!(found(200, "text/html", true), "GET is answered with HTTP 200, and no stream");
-        assert!(found(405, "text/plain", true).starts_with("none"));
+        assert_eq!(found(200, "text/event-stream", false), "stays open (0.0 ms)");
+        assert_eq!(found(200, "text/event-stream", true), "closed as soon as it was opened");
+        assert_eq!(found(200, "text/html", true), "GET answered with HTTP 200, without a stream");
+        assert!(found(405, "text/plain", true).starts_with("none offered"));
     }
 
     #[test]
@@ -300,8 +296,8 @@ mod tests {
             clock(&HeaderMap::from_iter([(DATE, value)]), now).unwrap()
         };
         assert_eq!((at(60).status, at(-60).status), (Status::Ok, Status::Ok));
-        assert_eq!(at(-61).summary, "the server's is 61 seconds behind this machine's");
-        assert_eq!(at(7200).summary, "the server's is 2 hours ahead of this machine's");
+        assert_eq!(at(-61).summary, "61 seconds behind this machine's");
+        assert_eq!(at(7200).summary, "2 hours ahead of this machine's");
         assert_eq!(clock(&HeaderMap::new(), now), None);
     }
 }

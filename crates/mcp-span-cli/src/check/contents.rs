@@ -23,11 +23,9 @@ pub(super) fn server(said: &Value, info: &Value) -> Finding {
     let able = if able.is_empty() { "none".to_owned() } else { able.join(", ") };
     let capabilities = format!("capabilities: {able}");
     if name.is_empty() {
-        return Finding::warning("server", "it does not say who it is")
-            .meaning(
-                "serverInfo with a name is required; strict clients refuse a server without it",
-            )
-            .next_step("The server has to name itself in the answer to the handshake")
+        return Finding::warning("server", "no name")
+            .meaning("serverInfo.name is required; strict clients refuse a server without it")
+            .next_step("The server has to send serverInfo.name in the answer to `initialize`")
             .detail(capabilities);
     }
     let summary = format!("{name} {version}");
@@ -50,8 +48,8 @@ pub(super) fn of_failure(check: &'static str, failure: &Failure) -> Finding {
     finding.details.extend(reason.into_iter().flat_map(str::lines).map(str::to_owned));
     finding.next_step.clone_from(&failure.next_step);
     let meaning = match failure.class {
-        Class::Rpc => "The server answers, but with an error",
-        Class::Link(_) => "The client that all commands of mcp-span use does not get through",
+        Class::Rpc => "The server answered with an error",
+        Class::Link(_) => "The client that all commands of mcp-span use fails",
     };
     finding.meaning(meaning)
 }
@@ -106,16 +104,15 @@ pub(super) async fn count(client: &Client, hidden: &HiddenTools, limit: Duration
             Err(failure) => failures.push(format!("{what}s: {failure}")),
         }
     }
-    let summary =
-        if counts.is_empty() { "nothing is listed".to_owned() } else { counts.join(", ") };
+    let summary = if counts.is_empty() { "nothing listed".to_owned() } else { counts.join(", ") };
     let finding = if !failures.is_empty() {
-        Finding::failed("contents", format!("{summary}; not all can be listed"))
-            .meaning("The server says that it offers these, but does not list them")
-            .next_step("Look into the server's log")
+        Finding::failed("contents", format!("{summary}; some lists failed"))
+            .meaning("The server announces these capabilities, but does not list them")
+            .next_step("Read the server's log")
     } else if !faults.is_empty() {
-        Finding::warning("contents", format!("{summary}; not all tools are as they should be"))
+        Finding::warning("contents", format!("{summary}; some tools are invalid"))
             .meaning("Strict clients refuse such a tool, or the whole list with it")
-            .next_step("The server has to give each tool a name of its own and an inputSchema of the type \"object\"")
+            .next_step("Give each tool a unique name and an inputSchema of the type \"object\"")
     } else {
         Finding::ok("contents", summary)
     };
@@ -178,8 +175,8 @@ fn measured(mut times: Vec<Duration>, what: &str) -> Finding {
     let summary = format!("median {}, slowest {} ({} {what})", ms(median), ms(most), times.len());
     let mut finding = if median > limits::SLOW_ROUND_TRIP {
         Finding::warning("round-trip", summary)
-            .meaning("Every call waits for at least this long")
-            .next_step("Compare with the time that the connection took: what is on top of it is the server's own")
+            .meaning("Every call takes at least this long")
+            .next_step("Compare with the time of the connection: the rest is spent in the server")
     } else {
         Finding::ok("round-trip", summary)
     };

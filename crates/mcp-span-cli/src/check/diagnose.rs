@@ -22,21 +22,19 @@ pub(super) fn handshake(exchange: &Exchange, elsewhere: &[String]) -> Finding {
 fn unanswered(error: &Error) -> Finding {
     let meaning = match error.kind {
         Kind::Redirect => {
-            "The server sends everybody elsewhere: the URL is an old one, a shorter one, or that of a page; where credentials go must be your choice"
+            "The URL is outdated, shortened, or that of a web page; mcp-span does not send credentials to another origin by itself"
         }
-        Kind::Timeout => "The connection is there, but whoever holds it says nothing",
-        Kind::ProxyAuth | Kind::Proxy => "The proxy in between does not let the request through",
-        _ if is_no_http(error.reason.as_deref().unwrap_or_default()) => {
-            "Whoever answers there does not speak HTTP"
-        }
-        _ => "The connection broke before there was an answer",
+        Kind::Timeout => "The connection is open, but nothing comes back",
+        Kind::ProxyAuth | Kind::Proxy => "The proxy does not let the request through",
+        _ if is_no_http(error.reason.as_deref().unwrap_or_default()) => "The answer is not HTTP",
+        _ => "The connection broke before an answer arrived",
     };
     let mut finding = Finding::of_error("transport", error).meaning(meaning);
     match error.kind {
         // The sentence says it all.
         Kind::Redirect | Kind::Timeout | Kind::ProxyAuth | Kind::Proxy => finding.details.clear(),
         _ if finding.next_step.is_none() => {
-            let next = "Check the scheme and the port of the URL: something else than an HTTP server may listen there; if they are right, look into the server's log";
+            let next = "Check scheme and port of the URL: it may not be an HTTP server that listens there; if they are right, read the server's log";
             finding.next_step = Some(next.to_owned());
         }
         _ => {}
@@ -59,12 +57,12 @@ pub(super) fn may_be_elsewhere(response: &Response) -> bool {
 /// An answer to the handshake that opens no session.
 fn answered(response: &Response) -> Finding {
     if let Some(refusal) = response.refusal() {
-        return Finding::failed("transport", format!("it refuses the handshake: {refusal}"))
-            .meaning("An MCP server is there, but wants no session with us")
-            .next_step("Look for the reason in its words; a server behind a gateway may want other headers");
+        return Finding::failed("transport", format!("handshake refused: {refusal}"))
+            .meaning("There is an MCP server, but it refuses a session")
+            .next_step("Look for the reason in its message; a server behind a gateway may need other headers");
     }
     if let Some(refusal) = tls_refusal(response) {
-        let summary = format!("a page about TLS in place of an answer ({})", response.kind());
+        let summary = format!("a web page about TLS instead of an answer ({})", response.kind());
         return Finding::failed("transport", summary)
             .meaning(refusal.meaning)
             .next_step(refusal.hint);
@@ -73,9 +71,9 @@ fn answered(response: &Response) -> Finding {
         return page(response);
     }
     if response.answer.is_some() {
-        let summary = format!("a valid answer with the wrong Content-Type ({})", response.kind());
+        let summary = format!("valid answer, wrong Content-Type ({})", response.kind());
         return Finding::failed("transport", summary)
-            .meaning("The body is an MCP answer, but its Content-Type says that it is something else")
+            .meaning("The body is an MCP answer, but the Content-Type says otherwise")
             .next_step("The server has to send 'Content-Type: application/json'; a proxy on the way may have changed it");
     }
     by_status(response)
@@ -87,42 +85,42 @@ fn tls_refusal(response: &Response) -> Option<&'static TlsRefusal> {
 
 fn page(response: &Response) -> Finding {
     let title = title(&response.body).map_or_else(String::new, |title| format!(" \"{title}\""));
-    let summary = format!("a web page{title} in place of an answer ({})", response.kind());
+    let summary = format!("a web page{title} instead of an answer ({})", response.kind());
     let meaning = match response.status {
-        511 => "The network wants somebody to log in first: a captive portal",
-        404 => "A web server is there, and nothing is at this path",
+        511 => "The network requires a login first: a captive portal",
+        404 => "There is a web server, but nothing at this path",
         _ => {
-            "Pages are for people: the URL leads to a login page or a start page, or something in between (a captive portal, a company's proxy) answers in the server's place"
+            "The URL is that of a login page or a home page, or something in between (a captive portal, a company proxy) answers instead of the server"
         }
     };
     Finding::failed("transport", summary)
         .meaning(meaning)
-        .next_step("Open the URL in a browser to see the page, and ask who runs the server for the path of its MCP endpoint")
+        .next_step("Open the URL in a browser to see the page, and ask the server's operator for the path of the MCP endpoint")
 }
 
 fn by_status(response: &Response) -> Finding {
     let failed = |summary: String| Finding::failed("transport", summary);
     match response.status {
-        404 | 410 => failed(format!("there is nothing at this path ({})", response.kind()))
-            .meaning("A server is there, but the MCP endpoint has another path")
-            .next_step("Ask who runs the server for the whole URL"),
+        404 | 410 => failed(format!("nothing at this path ({})", response.kind()))
+            .meaning("There is a server, but its MCP endpoint has another path")
+            .next_step("Ask the server's operator for the full URL"),
         429 => failed("too many requests (HTTP 429)".to_owned())
-            .meaning("The server, or what stands before it, wants us to wait")
+            .meaning("The server, or a gateway before it, limits the rate of requests")
             .next_step("Try again later"),
-        400..=499 => failed(format!("it refuses the handshake ({})", response.kind()))
+        400..=499 => failed(format!("handshake refused ({})", response.kind()))
             .meaning("Neither Streamable HTTP nor HTTP+SSE is spoken at this URL")
             .next_step("Check the path of the URL"),
-        511 => failed("the network wants a login (HTTP 511)".to_owned())
+        511 => failed("the network requires a login (HTTP 511)".to_owned())
             .meaning("A captive portal stands between here and the server")
             .next_step("Open any page in a browser and log in to the network"),
-        502..=504 => failed(format!("what stands before the server cannot reach it ({})", response.kind()))
+        502..=504 => failed(format!("the gateway cannot reach the server ({})", response.kind()))
             .meaning("A gateway answers, and the server behind it is down or too slow")
-            .next_step("Ask who runs the server, or try again later"),
-        500..=599 => failed(format!("the server fails ({})", response.kind()))
-            .meaning("The server has met a fault of its own in the handshake")
-            .next_step("Look into the server's log, or ask who runs it"),
-        _ => failed(format!("it answers, but not as an MCP server ({})", response.kind()))
-            .meaning("Something else than an MCP server is at this URL, or a proxy in between has changed the answer")
+            .next_step("Try again later, or ask the server's operator"),
+        500..=599 => failed(format!("server error ({})", response.kind()))
+            .meaning("The server failed during the handshake")
+            .next_step("Read the server's log, or ask its operator"),
+        _ => failed(format!("not an MCP answer ({})", response.kind()))
+            .meaning("This URL is not that of an MCP server, or a proxy changed the answer")
             .next_step("Check the path of the URL"),
     }
 }
@@ -132,7 +130,7 @@ fn with_paths(finding: Finding, elsewhere: &[String]) -> Finding {
         return finding;
     }
     let all = elsewhere.join(" or ");
-    finding.next_step(format!("Try {all}: something answers there as an MCP server does"))
+    finding.next_step(format!("Try {all}: an MCP server answers there"))
 }
 
 /// What stands in the title of a page.
@@ -151,7 +149,7 @@ pub(super) fn http(first: &Response, is_secure: bool) -> Finding {
     match first.redirected_to() {
         None => Finding::ok("http", format!("{version}{how}")),
         Some(to) => Finding::warning("http", format!("{version}{how}, redirected to {to}"))
-            .meaning("Every request makes the detour, and a redirect that changes breaks it")
+            .meaning("Every request makes the detour, and breaks when the redirect changes")
             .next_step(format!("Use {to} as the URL")),
     }
 }
@@ -173,7 +171,7 @@ mod tests {
             response(200, "text/html; charset=utf-8", "<HTML><title lang=en>\n Sign\nin </title>");
         assert_eq!(
             answered(&page).summary,
-            "a web page \"Sign in\" in place of an answer (HTTP 200, text/html; charset=utf-8)"
+            "a web page \"Sign in\" instead of an answer (HTTP 200, text/html; charset=utf-8)"
         );
         assert!(response(200, "text/plain", " <!DOCTYPE html>").is_page());
         assert!(!response(200, "text/plain", "<").is_page());
@@ -192,10 +190,10 @@ mod tests {
     #[test]
     fn refusals_are_told_apart() {
         let said = |status, kind, body| answered(&response(status, kind, body)).summary;
-        assert!(said(404, "text/plain", "x").starts_with("there is nothing at this path"));
-        assert!(said(502, "text/plain", "x").contains("cannot reach it"));
-        assert!(said(500, "text/plain", "x").starts_with("the server fails"));
-        assert!(said(200, "text/plain", "x").contains("not as an MCP server"));
+        assert!(said(404, "text/plain", "x").starts_with("nothing at this path"));
+        assert!(said(502, "text/plain", "x").contains("cannot reach the server"));
+        assert!(said(500, "text/plain", "x").starts_with("server error"));
+        assert!(said(200, "text/plain", "x").contains("not an MCP answer"));
         let rpc = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"no"}}"#;
         assert!(said(400, "application/json", rpc).ends_with("MCP error -32600: no"));
         let wrapped = said(200, "text/plain", r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);

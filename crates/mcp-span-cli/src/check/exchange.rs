@@ -157,7 +157,7 @@ impl Response {
 /// Nothing came in time.
 pub(super) fn late(limit: Duration) -> Error {
     Error::new(Kind::Timeout, format!("No answer within {} ms", limit.as_millis()))
-        .hint("Look whether the server is stuck, or allow more --timeout")
+        .hint("Check whether the server hangs, or raise --timeout")
 }
 
 fn is_answer(value: &Value) -> bool {

@@ -113,7 +113,7 @@ fn unusable(wrong: Wrong) -> Finding {
         Wrong::Word(usage) => (usage.0, "Give a URL, or a name from the configuration file"),
     };
     Finding::failed("configuration", fault)
-        .meaning("The server cannot be reached by its name; the others can")
+        .meaning("This server cannot be used; the others can")
         .next_step(next)
 }
 

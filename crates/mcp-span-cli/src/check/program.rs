@@ -55,7 +55,7 @@ impl Written {
             (0, _) => "silent".to_owned(),
             (count, 0) => counted(count, "line"),
             (count, _) => {
-                format!("{}, of which the first and the last are shown", counted(count, "line"))
+                format!("{}, first and last shown", counted(count, "line"))
             }
         };
         Finding::ok("stderr", summary).details(self.lines())
@@ -93,12 +93,10 @@ pub(super) async fn check(
         Err(failure) => {
             let is_missing = findings.iter().any(|finding| finding.status == Status::Failed);
             findings.push(match failure.kind() {
-                Some(Kind::Spawn) if is_missing => {
-                    Finding::skipped("start", "there is nothing to start")
-                }
+                Some(Kind::Spawn) if is_missing => Finding::skipped("start", "nothing to start"),
                 _ => unstarted(&failure, locked(&written).lines()),
             });
-            let why = "there was no handshake";
+            let why = "no handshake";
             findings.extend(BEHIND.iter().map(|check| Finding::skipped(check, why)));
         }
     }
@@ -106,25 +104,25 @@ pub(super) async fn check(
     findings
 }
 
-/// Why there was no handshake: mostly for a reason that the program `wrote` itself.
+/// Why no handshake: mostly for a reason that the program `wrote` itself.
 fn unstarted(failure: &Failure, wrote: Vec<String>) -> Finding {
     let mut finding = contents::of_failure("start", failure);
     let (meaning, next) = match failure.kind() {
-        Some(Kind::Spawn) => ("The system does not start the program", None),
+        Some(Kind::Spawn) => ("The system refuses to start the program", None),
         Some(Kind::Timeout) => (
-            "The program runs, and does not answer the handshake on its stdout: is it an MCP server that speaks over stdio?",
+            "The program runs, but does not answer the handshake on stdout: is it an MCP server that speaks over stdio?",
             Some(
-                "Try the command in a terminal; a server may need an argument such as `stdio`, or more --timeout",
+                "Try the command in a terminal; the server may need an argument such as `stdio`, or a longer --timeout",
             ),
         ),
         Some(Kind::Closed) => {
             finding.details.clear();
             (
-                "The program has ended before it answered the handshake",
-                Some("Read what it wrote to its stderr, and try the command in a terminal"),
+                "The program exited before it answered the handshake",
+                Some("Read what it wrote to stderr, and try the command in a terminal"),
             )
         }
-        _ => ("The program answers, but does not shake hands", None),
+        _ => ("The program answers, but refuses the handshake", None),
     };
     if let Some(next) = next {
         finding.next_step = Some(next.to_owned());
@@ -156,16 +154,16 @@ async fn of_client(
 /// How it has left, by the time that it took: the end of its stdin, SIGTERM or SIGKILL.
 fn goodbye(took: Duration) -> Finding {
     if took < limits::CHILD_LEAVES {
-        let summary = format!("it leaves when its stdin ends ({})", ms(took));
+        let summary = format!("exits when stdin closes ({})", ms(took));
         return Finding::ok("goodbye", summary).took(took);
     }
     let summary = match took < limits::CHILD_LEAVES + limits::CHILD_TERMINATES {
-        true => "it does not leave when its stdin ends, but does on SIGTERM",
-        false => "it leaves neither when its stdin ends nor on SIGTERM, and was killed",
+        true => "does not exit when stdin closes, but on SIGTERM",
+        false => "exits neither when stdin closes nor on SIGTERM, and was killed",
     };
     Finding::warning("goodbye", summary)
-        .meaning("Clients that are less thorough leave it behind: such processes pile up")
-        .next_step("The server should end when its stdin does")
+        .meaning("Clients that only close stdin leave such processes behind")
+        .next_step("The server should exit when its stdin closes")
         .took(took)
 }
 
@@ -175,9 +173,9 @@ fn command(program: &OsStr) -> Finding {
     match find(program) {
         Some(path) if path.as_os_str() == program => Finding::ok("command", shown),
         Some(path) => Finding::ok("command", format!("{shown} is {}", path.display())),
-        None => Finding::failed("command", format!("'{shown}' is not there"))
-            .meaning("No folder of PATH has a program of this name, or there is no such file")
-            .next_step("Is it installed? Programs that a desktop starts often have a shorter PATH than a terminal: an absolute path always works"),
+        None => Finding::failed("command", format!("'{shown}' not found"))
+            .meaning("There is no such file, or no directory of PATH has a program of this name")
+            .next_step("Is it installed? Programs started by a desktop often have a shorter PATH than a terminal: use an absolute path"),
     }
 }
 
@@ -211,7 +209,7 @@ mod tests {
         (14..=1000).for_each(|n| written.note(&n.to_string()));
         assert_eq!(written.first_and_last.len(), 13);
         let told = written.finding();
-        assert_eq!(told.summary, "1000 lines, of which the first and the last are shown");
+        assert_eq!(told.summary, "1000 lines, first and last shown");
         assert_eq!(told.details[2..5], ["3", "… 987 lines …", "991"]);
         assert_eq!(told.details.last().unwrap(), "1000");
     }

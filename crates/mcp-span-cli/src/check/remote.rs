@@ -115,7 +115,7 @@ impl Remote {
         let attempt = self.connect(self.settings.clone()).await;
         let (mut way, is_open) = self.way(&attempt).await;
         let mut found = match &attempt.client {
-            _ if !is_open => Found { findings: Vec::new(), gap: "there is no connection" },
+            _ if !is_open => Found { findings: Vec::new(), gap: "no connection" },
             Ok(client) => self.connected(client, &attempt).await,
             Err(failure) => self.unconnected(&attempt, failure).await,
         };
@@ -160,7 +160,7 @@ impl Remote {
                 }
                 let mut findings = self.of_http(&exchanges);
                 findings.push(finding);
-                Found { findings, gap: "the server does not speak what was asked for" }
+                Found { findings, gap: "the server speaks another transport" }
             }
         }
     }
@@ -207,22 +207,22 @@ impl Remote {
         let gap = match exchanges.last() {
             None if is_secret => {
                 findings.push(authorization::unavailable(failure));
-                "there are no credentials to send"
+                "no credentials to send"
             }
             None => {
                 findings.push(contents::of_failure("transport", failure));
-                "no MCP server was found"
+                "no MCP server found"
             }
             Some(last) if last.is_refused() => {
                 self.activity.now("looking for a way to log in");
                 let refused = authorization::refused(&self.settings, last, failure);
                 findings.push(refused.await.exchange(last));
-                "the server refuses us before it says anything"
+                "the server requires credentials first"
             }
             Some(last) => {
                 let handshake = exchanges.iter().rfind(|exchange| exchange.is("initialize"));
                 findings.push(self.handshake(handshake.unwrap_or(last), failure).await);
-                "no MCP server was found"
+                "no MCP server found"
             }
         };
         Found { findings, gap }
@@ -233,7 +233,7 @@ impl Remote {
             // It is taken, and not answered: by whom, only the client knows.
             Ok(response) if response.is_stream() || response.status == 202 => {
                 contents::of_failure("transport", failure)
-                    .meaning("The server takes the handshake, and does not answer it")
+                    .meaning("The server accepts the handshake, but does not answer it")
                     .exchange(exchange)
             }
             Ok(response) if diagnose::may_be_elsewhere(response) => {
@@ -300,7 +300,7 @@ impl Remote {
         let mut transport = transport::spoken(&exchanges, client.revision());
         if audit && audit::speaks_modern(&exchanges, &self.settings, limit).await {
             let revision = Revision::LATEST_MODERN;
-            transport.summary += &format!("; {revision} (modern era) is spoken as well");
+            transport.summary += &format!("; {revision} (modern era) as well");
         }
         findings.push(transport);
         findings.push(authorization::taken(&self.settings, &exchanges).await);
@@ -317,7 +317,7 @@ impl Remote {
         let said = client.server();
         let server = contents::server(said, &said["serverInfo"]);
         match Spoken::of(exchanges) {
-            Spoken::Legacy => (vec![server, session::session(exchanges)], "it was not looked at"),
+            Spoken::Legacy => (vec![server, session::session(exchanges)], "not checked"),
             // Its own words: the client's are a translation.
             Spoken::Modern(about) => (
                 vec![contents::server(about, &about["_meta"][SERVER_INFO])],

@@ -11,16 +11,16 @@ pub(super) fn session(exchanges: &[Exchange]) -> Finding {
         let response = exchange.response.as_ref();
         response.is_ok_and(|response| response.recorded.headers.contains_key(header::SESSION_ID))
     });
-    let given = if has_id { "it gives out session ids" } else { "it keeps no sessions" };
+    let given = if has_id { "session id issued" } else { "no sessions kept" };
     let confirmed = match last_of("notifications/initialized") {
         Some(Exchange { response: Ok(response), .. }) if response.is_success() => response,
         Some(exchange) => {
-            return broken(exchange, "it does not take the confirmation of the handshake");
+            return broken(exchange, "the confirmation of the handshake is refused");
         }
-        None => return Finding::skipped("session", "the handshake was not confirmed"),
+        None => return Finding::skipped("session", "handshake not confirmed"),
     };
     let Some(ping) = exchanges.iter().find(|exchange| exchange.is("ping")) else {
-        return Finding::skipped("session", "nothing was sent behind the handshake");
+        return Finding::skipped("session", "nothing was sent after the handshake");
     };
     match &ping.response {
         Ok(response) if response.is_success() && response.answer.is_some() => {
@@ -31,13 +31,11 @@ pub(super) fn session(exchanges: &[Exchange]) -> Finding {
 }
 
 fn answered(given: &str, confirmed: &Response, ping: &Exchange, response: &Response) -> Finding {
-    let finding = Finding::ok("session", format!("{given}; a second request is answered"));
+    let finding = Finding::ok("session", format!("{given}; a second request works"));
     match response.refusal() {
         Some(refusal) => {
             Finding::warning("session", format!("{given}; a ping is refused: {refusal}"))
-                .meaning(
-                    "Every MCP server has to answer pings; clients that ping will take it for dead",
-                )
+                .meaning("Every MCP server has to answer pings; clients that ping take it for dead")
                 .next_step("The server needs a handler for `ping`")
                 .exchange(ping)
         }
@@ -58,8 +56,8 @@ fn broken(exchange: &Exchange, what: &str) -> Finding {
         Err(error) => format!("{what}: {}", error.message),
     };
     Finding::failed("session", summary)
-        .meaning("The handshake works and what follows does not: often several servers behind one address that do not share their sessions")
-        .next_step("If there is a load balancer, it has to lead all requests of a session to the same server")
+        .meaning("The handshake works, but what follows does not: often several servers behind one address do not share sessions")
+        .next_step("A load balancer has to route all requests of a session to the same server")
         .exchange(exchange)
 }
 
@@ -80,7 +78,7 @@ mod tests {
     #[test]
     fn a_session_holds_if_what_follows_the_handshake_is_answered() {
         let good = found(202, answered("ping", 200, &[], PONG));
-        assert_eq!(good.summary, "it gives out session ids; a second request is answered");
+        assert_eq!(good.summary, "session id issued; a second request works");
         assert!(good.details.is_empty(), "{good:?}");
         let other = found(200, answered("ping", 200, &[], PONG));
         assert!(other.details[0].contains("HTTP 200; the specification says 202"), "{other:?}");
@@ -93,7 +91,7 @@ mod tests {
     #[test]
     fn what_breaks_behind_the_handshake_is_told_with_its_exchange() {
         let unconfirmed = found(400, unanswered("ping"));
-        assert!(unconfirmed.summary.ends_with("confirmation of the handshake (HTTP 400)"));
+        assert!(unconfirmed.summary.ends_with("handshake is refused (HTTP 400)"));
         for (ping, said) in [
             (answered("ping", 503, &[], "x"), "the second request of a session fails (HTTP 503)"),
             (unanswered("ping"), "session fails: No answer within 1000 ms"),

@@ -152,8 +152,8 @@ fn exchange_lines(exchange: &Value) -> Vec<String> {
 fn verdict(report: &Report) -> String {
     let (failed, warnings) = (report.count(Status::Failed), report.count(Status::Warning));
     let words = match (failed, warnings) {
-        (0, 0) => "all is well".to_owned(),
-        (0, warnings) => format!("it works, with {}", counted(warnings, "warning")),
+        (0, 0) => "no problems found".to_owned(),
+        (0, warnings) => format!("works, with {}", counted(warnings, "warning")),
         (failed, 0) => format!("{failed} failed"),
         (failed, warnings) => format!("{failed} failed, and {}", counted(warnings, "warning")),
     };
@@ -185,7 +185,7 @@ mod tests {
             ✓ connection  open\n  \
             - a, b: why\n  \
             - c           another\n  \
-            all is well\n";
+            no problems found\n";
         assert_eq!(shown(findings.clone(), 80, false), expected);
         let verbose = shown(findings, 80, true);
         assert_eq!(verbose, expected.replace("open\n", "open\n                a detail\n"));

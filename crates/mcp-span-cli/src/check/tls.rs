@@ -25,7 +25,7 @@ pub(super) fn tls(way: &Way<'_>, is_checked: bool, now: SystemTime) -> Finding {
             }
             finding
         }
-        (None, _) => Finding::skipped("tls", "there is no connection"),
+        (None, _) => Finding::skipped("tls", "no connection"),
     }
 }
 
@@ -39,19 +39,19 @@ fn secure(
     let left = soonest.map(|end| days(end, now));
     let finding = match left {
         _ if !is_checked => {
-            Finding::warning("tls", format!("{summary}; nobody checks who the server is"))
-                .meaning("With --insecure, whoever sits between here and the server can read and change everything")
-                .next_step("Leave --insecure out; name the authority of the server by --ca-cert")
+            Finding::warning("tls", format!("{summary}; certificate not verified"))
+                .meaning("With --insecure, anyone between here and the server can read and change everything")
+                .next_step("Drop --insecure; give the server's certificate authority with --ca-cert")
         }
         Some(left) if left < 0 => {
-            Finding::failed("tls", format!("{summary}; a certificate has expired"))
-                .meaning("Other programs will refuse the server")
+            Finding::failed("tls", format!("{summary}; certificate expired"))
+                .meaning("Other programs refuse the server")
                 .next_step("The server needs a new certificate")
         }
         Some(left) if left < i64::try_from(limits::CERTIFICATE_DAYS).unwrap_or(i64::MAX) => {
-            Finding::warning("tls", format!("{summary}; a certificate {}", ending(left)))
-                .meaning("When it has expired, the server will be refused")
-                .next_step("Renew it, or ask who runs the server to")
+            Finding::warning("tls", format!("{summary}; certificate {}", ending(left)))
+                .meaning("Once it has expired, clients refuse the server")
+                .next_step("Renew it, or ask the server's operator to")
         }
         Some(left) => Finding::ok("tls", format!("{summary}; valid for {left} days")),
         None => Finding::ok("tls", summary),
@@ -98,9 +98,9 @@ fn line(certificate: &Certificate, now: SystemTime) -> String {
         }
     };
     let issuer = match issuer {
-        _ if *is_self_issued => "issued by itself".to_owned(),
+        _ if *is_self_issued => "self-signed".to_owned(),
         Some(issuer) => format!("issued by \"{issuer}\""),
-        None => "issued by nobody".to_owned(),
+        None => "without an issuer".to_owned(),
     };
     let date = |time: SystemTime| httpdate::fmt_http_date(time)[5..16].to_owned();
     let ending = ending(days(certificate.valid_until, now));
@@ -110,16 +110,14 @@ fn line(certificate: &Certificate, now: SystemTime) -> String {
 /// What it means that the handshake failed, by what was shown in it.
 fn meaning(refused: &[Certificate], now: SystemTime) -> &'static str {
     match refused.first() {
-        None => "There is no secure connection, so nothing was said to the server",
+        None => "There is no secure connection, so nothing was sent",
         Some(own) if own.valid_until < now => {
-            "The certificate is too old to be trusted; if the date is right, somebody has forgotten to renew it"
+            "The certificate has expired; unless this machine's date is wrong, it was not renewed"
         }
         Some(own) if own.is_self_issued && refused.len() == 1 => {
-            "Nobody but the server itself vouches for its certificate: anybody could have made it"
+            "No authority vouches for the certificate: anyone could have made it"
         }
-        Some(_) => {
-            "Whoever answers cannot prove to be the server of this URL, so nothing was said to it"
-        }
+        Some(_) => "The peer cannot prove to be the server of this URL, so nothing was sent",
     }
 }
 

@@ -54,18 +54,18 @@ pub(super) fn spoken(exchanges: &[Exchange], revision: &str) -> Finding {
     let summary = spoken.describe(revision);
     let finding = match spoken {
         Spoken::Legacy if !Revision::is_legacy(revision) => Finding::warning("transport", summary)
-            .meaning("This is no revision that mcp-span knows; it is treated like the newest")
-            .next_step("If something does not work, ask who runs the server for one of the published revisions"),
+            .meaning("mcp-span does not know this revision and treats it like the newest")
+            .next_step("If something fails, ask the server's operator for a published revision"),
         Spoken::Modern(_) => Finding::ok("transport", summary)
-            .detail("clients of the legacy era are translated by mcp-span"),
+            .detail("mcp-span translates for clients of the legacy era"),
         _ => Finding::ok("transport", summary),
     };
     let refused = exchanges.iter().find(|exchange| exchange.is("initialize"));
     match refused.map(|exchange| &exchange.response) {
         Some(Ok(response)) if spoken == Spoken::Sse && !response.is_success() => finding
-            .detail(format!("POST is answered with HTTP {}, GET with a stream", response.status)),
+            .detail(format!("POST answered with HTTP {}, GET with a stream", response.status)),
         Some(Ok(response)) if spoken != Spoken::Legacy && !response.is_success() => {
-            finding.detail(format!("`initialize` is answered with HTTP {}", response.status))
+            finding.detail(format!("`initialize` answered with HTTP {}", response.status))
         }
         _ => finding,
     }
@@ -75,12 +75,10 @@ pub(super) fn spoken(exchanges: &[Exchange], revision: &str) -> Finding {
 pub(super) fn other_only(exchanges: &[Exchange], revision: &str, wanted: Transport) -> Finding {
     let wanted = if wanted == Transport::Sse { "sse" } else { "http" };
     let found = Spoken::of(exchanges).describe(revision);
-    let summary = format!("it speaks {found}, but not what --transport {wanted} asks for");
+    let summary = format!("the server speaks {found}, not --transport {wanted}");
     Finding::failed("transport", summary)
-        .meaning(
-            "mcp-span does as it is told, and speaks a transport that the server does not know",
-        )
-        .next_step(format!("Leave --transport {wanted} out: mcp-span finds out by itself"))
+        .meaning("The transport that was asked for is not the server's")
+        .next_step(format!("Drop --transport {wanted}: mcp-span finds out by itself"))
 }
 
 #[cfg(test)]
@@ -110,7 +108,7 @@ mod tests {
         let about = result("server/discover", r#"{"supportedVersions":["2026-07-28"]}"#);
         let modern = spoken(&[refused, about], "2025-11-25");
         assert_eq!(modern.summary, "Streamable HTTP, revision 2026-07-28 (modern era)");
-        assert_eq!(modern.details[1], "`initialize` is answered with HTTP 400");
+        assert_eq!(modern.details[1], "`initialize` answered with HTTP 400");
 
         let refused = answered("initialize", 404, &[], "");
         let events = [(CONTENT_TYPE, "text/event-stream")];
@@ -119,8 +117,8 @@ mod tests {
         let exchanges = [refused, stream];
         let sse = spoken(&exchanges, "2025-11-25");
         assert_eq!(sse.summary, "HTTP+SSE (the older transport)");
-        assert_eq!(sse.details, ["POST is answered with HTTP 404, GET with a stream"]);
+        assert_eq!(sse.details, ["POST answered with HTTP 404, GET with a stream"]);
         let other = other_only(&exchanges, "2025-11-25", Transport::Http);
-        assert!(other.summary.contains("not what --transport http asks for"), "{other:?}");
+        assert!(other.summary.contains("not --transport http"), "{other:?}");
     }
 }
