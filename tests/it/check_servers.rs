@@ -154,6 +154,59 @@ async fn a_server_of_the_modern_era_alone() {
 }
 
 #[tokio::test]
+async fn a_server_of_both_eras_is_found_by_an_audit() {
+    let server = Server::start(|r| match &*r.what() {
+        "server/discover" => modern_only(r),
+        _ => healthy(r),
+    })
+    .await;
+    let found = check(&[&server.url, "--audit"], &[]).await;
+    let both = "Streamable HTTP, revision 2025-11-25 (legacy era); 2026-07-28 (modern era) as well";
+    assert_eq!(found.finding("transport").replace('\n', " "), format!("✓ transport        {both}"));
+    let found = check(&[&server.url], &[]).await;
+    assert!(!found.finding("transport").contains("as well"), "{found:?}");
+    let asked = server.requests().iter().filter(|r| r.what() == "server/discover").count();
+    assert_eq!(asked, 1, "no client would ask that");
+}
+
+#[tokio::test]
+async fn tools_that_are_invalid_or_hidden_are_told() {
+    let server = Server::start(|r| match &*r.what() {
+        "tools/list" => {
+            let tools =
+                r#"{"tools":[{"name":"good","inputSchema":{"type":"object"}},{"name":"bare"}]}"#;
+            Reply::json(result(r.id(), tools))
+        }
+        _ => healthy(r),
+    })
+    .await;
+    let found = check(&[&server.url, "--ignore-tool", "go*"], &[]).await;
+    assert_eq!(found.code, Some(0), "{found:?}");
+    found.says(
+        "contents",
+        r#"
+        ! contents       2 tools, 1 resource, 0 prompts; some tools are invalid
+        bare: no inputSchema
+        hidden by --ignore-tool: 1 tool
+        Strict clients refuse such a tool, or the whole list with it
+        hint: Give each tool a unique name and an inputSchema of the type "object"
+        "#,
+    );
+}
+
+#[tokio::test]
+async fn a_handshake_that_is_taken_and_not_answered() {
+    for reply in [Reply::accepted(), Reply::sse().chunk(": hello\n\n").end()] {
+        let server = Server::start(move |_| reply.clone()).await;
+        let found = check(&[&server.url], &[]).await;
+        assert_eq!(found.code, Some(3), "{found:?}");
+        let finding = found.finding("transport").replace('\n', " ");
+        assert!(finding.contains("accepts the handshake, but does not answer it"), "{finding}");
+        assert!(finding.contains("> POST "), "{finding}");
+    }
+}
+
+#[tokio::test]
 async fn a_page_in_place_of_an_answer_and_where_the_server_is() {
     let server = Server::start(|r| match &*r.path {
         "/mcp" => healthy(r),

@@ -118,29 +118,24 @@ pub(super) fn unknown_session(exchange: Option<&Exchange>) -> Finding {
     let Some(exchange) = exchange else {
         return Finding::skipped("session-unknown", "the server issues no session id");
     };
-    let finding = match &exchange.response {
-        Err(error) => Finding::warning("session-unknown", &*error.message)
-            .meaning("An unknown session should be answered with HTTP 404")
-            .next_step("The server should answer requests of an unknown session with HTTP 404"),
+    let (summary, meaning) = match &exchange.response {
         Ok(Response { status: 404, .. }) => {
             return Finding::ok("session-unknown", "HTTP 404, as expected");
         }
-        Ok(response) => {
-            let meaning = match response.status {
-                200..=299 => {
-                    "The server ignores session ids: a client's subscriptions and log level may get lost unnoticed"
-                }
-                _ => {
-                    "Clients learn from a 404 that a session is gone; without it, many stay broken after a restart of the server. mcp-span also opens a new session if the text of the answer mentions one"
-                }
-            };
-            let summary = format!("HTTP {} instead of 404", response.status);
-            Finding::warning("session-unknown", summary)
-                .meaning(meaning)
-                .next_step("The server should answer requests of an unknown session with HTTP 404")
-        }
+        Ok(Response { status: status @ 200..=299, .. }) => (
+            format!("HTTP {status} instead of 404"),
+            "The server ignores session ids: a client's subscriptions and log level may get lost unnoticed",
+        ),
+        Ok(Response { status, .. }) => (
+            format!("HTTP {status} instead of 404"),
+            "Clients learn from a 404 that a session is gone; without it, many stay broken after a restart of the server. mcp-span also opens a new session if the text of the answer mentions one",
+        ),
+        Err(error) => (error.message.clone(), "Clients learn from a 404 that a session is gone"),
     };
-    finding.exchange(exchange)
+    Finding::warning("session-unknown", summary)
+        .meaning(meaning)
+        .next_step("The server should answer requests of an unknown session with HTTP 404")
+        .exchange(exchange)
 }
 
 /// DELETE ends a session; a server may leave that to itself.
