@@ -69,9 +69,7 @@ impl Page {
             self.push(0, head.trim_end());
             self.wrapped(indent, &summary);
         } else {
-            let mut lines = wrap(&summary, width.saturating_sub(column)).into_iter();
-            self.push(0, &format!("{head}{}", lines.next().unwrap_or_default()));
-            lines.for_each(|line| self.push(indent, &line));
+            self.hanging(&head, column, &summary);
         }
         self.add_more(finding, indent);
     }
@@ -81,9 +79,7 @@ impl Page {
         let (mark, style) = mark(first.status);
         let checks: Vec<&str> = gap.iter().map(|finding| finding.check).collect();
         let text = format!("{}: {}", checks.join(", "), plain(&first.summary));
-        let mut lines = wrap(&text, self.layout.width.saturating_sub(NARROW_INDENT)).into_iter();
-        self.push(0, &format!("  {style}{mark}{style:#} {}", lines.next().unwrap_or_default()));
-        lines.for_each(|line| self.push(NARROW_INDENT, &line));
+        self.hanging(&format!("  {style}{mark}{style:#} "), NARROW_INDENT, &text);
     }
 
     /// Why it is so, and what to do about it.
@@ -106,6 +102,13 @@ impl Page {
             let lines = exchange_lines(exchange);
             lines.iter().for_each(|line| self.push(indent, &format!("{DIM}{line}{DIM:#}")));
         }
+    }
+
+    /// `text` behind a head, and its further lines below its beginning at `column`.
+    fn hanging(&mut self, head: &str, column: usize, text: &str) {
+        let mut lines = wrap(text, self.layout.width.saturating_sub(column)).into_iter();
+        self.push(0, &format!("{head}{}", lines.next().unwrap_or_default()));
+        lines.for_each(|line| self.push(column, &line));
     }
 
     fn wrapped(&mut self, indent: usize, text: &str) {
