@@ -46,24 +46,24 @@ const EXIT_CODES: &str = "Exit codes:\n  \
     3    something has failed\n  \
     130  Ctrl-C";
 
-/// What to check, and how to tell of it.
+/// What to check, and how to report it.
 // A command stands behind all targets, as clap has to be told.
 #[derive(Args)]
 #[command(mut_arg("url", |url| url.index(1).value_name("TARGET")))]
 #[command(mut_arg("program", |program| program.index(3)))]
 #[command(mut_arg("verbose", |verbose| verbose
-    .help("Show the details of what passed, too")
-    .long_help("Show the details of what passed, too; --log-level debug logs what happens")))]
+    .help("Also show the details of what passed")
+    .long_help("Also show the details of what passed; --log-level debug logs what happens")))]
 #[command(after_help = EXIT_CODES)]
 pub(super) struct Check {
     #[command(flatten)]
     pub(super) connect: args::Connect,
 
-    /// More of them, checked at the same time
+    /// More targets, checked at the same time
     #[arg(value_name = "TARGET", index = 2)]
     more: Vec<String>,
 
-    /// For programs: one JSON object for each target, one a line
+    /// Print one JSON object per target, one per line
     #[arg(long)]
     json: bool,
 
@@ -71,11 +71,11 @@ pub(super) struct Check {
     #[arg(long)]
     strict: bool,
 
-    /// Log in where the server wants that; without it nobody is asked anything
+    /// Log in where the server requires it; without it, nobody is asked
     #[arg(long)]
     login: bool,
 
-    /// Also look at the server's manners: unknown and ended sessions, its own stream, its clock
+    /// Also test how the server treats unknown and ended sessions, its own stream, and its clock
     ///
     /// This sends requests that no client would send.
     #[arg(long)]
@@ -89,7 +89,7 @@ struct CheckOptions {
     limit: Duration,
     /// How long a person may take to log in, if one may be asked to.
     login: Option<Duration>,
-    /// Whether the server's manners are looked at.
+    /// Whether requests are sent that no client would send.
     audit: bool,
 }
 

@@ -289,7 +289,7 @@ impl Remote {
         findings.push(contents::count(client, &self.stages.hidden_tools, limit).await);
         let audit = audit && spoken == Spoken::Legacy;
         if audit {
-            self.activity.now("looking at its manners");
+            self.activity.now("auditing it");
             if self.settings.server_stream {
                 audit::watch_stream(&attempt.recorder, limit).await;
             }
