@@ -11,37 +11,35 @@ async fn a_server_that_wants_a_login_and_says_how() {
     let provider = Provider::start(Manners::default()).await;
     checked_at(&provider, &[]).await.is(3, r#"
         http://127.0.0.1:PORT/mcp
-        ok       url              plain http on this machine, host 127.0.0.1, port PORT, path /mcp
-        ok       name             an address: there is nothing to look up
-        ok       proxy            none
-        ok       connection       127.0.0.1:PORT (N ms)
-        skipped  tls              the URL is plain http
-        ok       http             HTTP/1.1
-        skipped                   the server refuses us before it says anything (transport, server,
-        session, session-unknown, session-end, stream)
-        failed   authorization    a login is needed (HTTP 401 with WWW-Authenticate)
+        ✓ url            plain http on this machine, host 127.0.0.1, port PORT, path /mcp
+        ✓ name           an IP address: nothing to resolve
+        ✓ proxy          none
+        ✓ connection     127.0.0.1:PORT (N ms)
+        - tls            the URL is plain http
+        ✓ http           HTTP/1.1
+        - transport, server, session: the server requires credentials first
+        ✗ authorization  login required (HTTP 401 with WWW-Authenticate)
         http://127.0.0.1:PORT/.well-known/oauth-protected-resource/mcp: found
         http://127.0.0.1:PORT/.well-known/oauth-authorization-server: found
         authorization server: http://127.0.0.1:PORT
-        tokens are for: http://127.0.0.1:PORT/mcp
-        grants: none named, which means codes
+        resource: http://127.0.0.1:PORT/mcp
+        grants: none named (authorization code)
         PKCE: S256
-        how we become known to it: by registration on the spot
+        client registration: dynamic
         no token is stored
-        All that a login needs is there; what lies behind it was not looked at
-        next: Run `mcp-span login` with the same arguments, or this check with
-        --login
+        All that a login needs is there; the server itself was not checked
+        hint: Run `mcp-span login` with the same arguments, or this check with --login
         > POST http://127.0.0.1:PORT/mcp
         > accept: application/json, text/event-stream
         > content-type: application/json
         > user-agent: mcp-span/VERSION
-        > {"id":1,"jsonrpc":"2.0","method":"initialize","params":{"capabilities":{},"clientInfo":{"name":"mcp-span","version":"VERSION"},"protocolVersion":"2025-11-25"}}
+        > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilities":{},"clientInfo":{"name":"mcp-span","version":"VERSION"},"protocolVersion":"2025-11-25"}}
         < HTTP/1.1 401
         < content-length: 12
         < content-type: text/plain
         < www-authenticate: Bearer resource_metadata="http://127.0.0.1:PORT/.well-known/oauth-protected-resource/mcp", scope="read"
         < who are you?
-        skipped                   the server refuses us before it says anything (round-trip, contents)
+        - round-trip, contents: the server requires credentials first
         1 failed
         "#);
     assert!(provider.pages().is_empty(), "no browser");
@@ -55,22 +53,21 @@ async fn a_server_that_wants_a_token_and_says_nothing() {
     let provider = Provider::start(manners).await;
     let found = checked_at(&provider, &[]).await;
     found.says("authorization", r#"
-        failed   authorization    credentials are wanted, and nothing says how to get them (HTTP 401
-        without WWW-Authenticate)
+        ✗ authorization  credentials required, and nothing says how to get them (HTTP 401 without
+        WWW-Authenticate)
         http://127.0.0.1:PORT/.well-known/oauth-protected-resource/mcp: HTTP 404
         http://127.0.0.1:PORT/.well-known/oauth-protected-resource: HTTP 404
         http://127.0.0.1:PORT/.well-known/oauth-authorization-server: HTTP 404
         http://127.0.0.1:PORT/.well-known/openid-configuration: HTTP 404
         no token is stored
-        No metadata was found at any of the usual places, so there is no way to
-        log in
-        next: Ask who runs the server for a token, and give it with --header
+        No metadata at any of the usual places, so there is no way to log in
+        hint: Ask the server's operator for a token, and give it with --header
         'Authorization: Bearer …', --bearer-file or --bearer-command
         > POST http://127.0.0.1:PORT/mcp
         > accept: application/json, text/event-stream
         > content-type: application/json
         > user-agent: mcp-span/VERSION
-        > {"id":1,"jsonrpc":"2.0","method":"initialize","params":{"capabilities":{},"clientInfo":{"name":"mcp-span","version":"VERSION"},"protocolVersion":"2025-11-25"}}
+        > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilities":{},"clientInfo":{"name":"mcp-span","version":"VERSION"},"protocolVersion":"2025-11-25"}}
         < HTTP/1.1 401
         < content-length: 12
         < content-type: text/plain
@@ -87,16 +84,13 @@ async fn what_a_login_would_miss_is_named() {
     };
     let provider = Provider::start(Manners { edit_metadata, ..Manners::default() }).await;
     let finding = checked_at(&provider, &[]).await.finding("authorization").replace('\n', " ");
-    assert!(
-        finding.contains("missing for it: PKCE with S256, a way to register a client"),
-        "{finding}"
-    );
-    assert!(finding.contains("next: Register a client by hand"), "{finding}");
+    assert!(finding.contains("lacks PKCE with S256, a way to register a client"), "{finding}");
+    assert!(finding.contains("hint: Register a client by hand"), "{finding}");
     let edit_resource =
         |d: &mut serde_json::Value, _: &str| d["resource"] = "https://evil.example/".into();
     let provider = Provider::start(Manners { edit_resource, ..Manners::default() }).await;
     let finding = checked_at(&provider, &[]).await.finding("authorization").replace('\n', " ");
-    assert!(finding.contains("a login is not possible"), "{finding}");
+    assert!(finding.contains("login impossible"), "{finding}");
     assert!(finding.contains("says that it is https://evil.example/"), "{finding}");
 }
 
@@ -104,21 +98,21 @@ async fn what_a_login_would_miss_is_named() {
 async fn a_stored_token_is_used_and_told_of() {
     let provider = Provider::start(Manners::default()).await;
     assert!(provider.run("login", &[]).await.status.success());
-    let found = checked_at(&provider, &[]).await;
+    let found = checked_at(&provider, &["-v"]).await;
     assert_eq!(
         found.finding("authorization"),
-        "ok       authorization    the token of a login is taken\n\
-         a token is stored, good for 59 minutes, and can be renewed"
+        "✓ authorization  the token of the login is accepted\n\
+         a token is stored, valid for 59 minutes; it can be renewed"
     );
     assert!(!found.text.contains("hidden-"), "{found:?}");
     // One that has expired is renewed, as the bridge does it.
     provider.desk.expire();
     let found = checked_at(&provider, &[]).await;
-    assert!(found.finding("authorization").starts_with("ok "), "{found:?}");
+    assert!(found.finding("authorization").starts_with("✓ "), "{found:?}");
     provider.desk.forget_tokens();
     let found = checked_at(&provider, &[]).await;
     assert_eq!(found.code, Some(3));
-    assert!(found.finding("authorization").contains("a login is needed"), "{found:?}");
+    assert!(found.finding("authorization").contains("login required"), "{found:?}");
     assert_eq!(provider.pages().len(), 1, "that of `login`");
 }
 
@@ -128,7 +122,7 @@ async fn a_login_is_made_if_it_is_asked_for() {
     let found = checked_at(&provider, &["--login"]).await;
     assert_ne!(found.code, Some(3), "{found:?}");
     assert_eq!(provider.pages().len(), 1);
-    assert!(found.finding("authorization").starts_with("ok "), "{found:?}");
+    assert!(found.finding("authorization").starts_with("✓ "), "{found:?}");
 }
 
 #[tokio::test]
@@ -141,17 +135,16 @@ async fn given_credentials_that_are_refused_are_not_shown() {
     let wrong = check(&[&server.url, "-H", "Authorization: Bearer hidden-token"], &[]).await;
     assert_eq!(wrong.code, Some(3));
     wrong.says("authorization", r#"
-        failed   authorization    the credentials are refused (HTTP 401 without WWW-Authenticate)
-        The token or header that was given is wrong, has expired, or is for
-        something else; logins are out of the question where credentials are
-        given, or with --no-oauth
-        next: Check the token, or leave it out to log in
+        ✗ authorization  the credentials are refused (HTTP 401 without WWW-Authenticate)
+        The given token or header is wrong, expired, or meant for something else; there
+        is no login where credentials are given, or with --no-oauth
+        hint: Check the token, or omit it to log in
         > POST http://127.0.0.1:PORT/mcp
         > accept: application/json, text/event-stream
         > authorization: Bearer [secret]
         > content-type: application/json
         > user-agent: mcp-span/VERSION
-        > {"id":1,"jsonrpc":"2.0","method":"initialize","params":{"capabilities":{},"clientInfo":{"name":"mcp-span","version":"VERSION"},"protocolVersion":"2025-11-25"}}
+        > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilities":{},"clientInfo":{"name":"mcp-span","version":"VERSION"},"protocolVersion":"2025-11-25"}}
         < HTTP/1.1 401
         < content-length: 28
         < content-type: application/json
@@ -162,7 +155,7 @@ async fn given_credentials_that_are_refused_are_not_shown() {
     assert_eq!(right.code, Some(0), "{right:?}");
     let none = check(&[&server.url, "--bearer-command", "false"], &[]).await;
     assert_eq!(none.code, Some(3));
-    assert!(none.finding("authorization").contains("gives none, so nothing was sent"), "{none:?}");
+    assert!(none.finding("authorization").contains("has none, so nothing was sent"), "{none:?}");
     let barred = Server::start(|_| Reply::status(403, "text/plain", "blocked")).await;
     let found = check(&[&barred.url], &[]).await;
     assert!(found.finding("authorization").contains("access is refused (HTTP 403"), "{found:?}");

@@ -12,7 +12,7 @@ while read -r line; do
   [ -n "$id" ] || continue
   case "$line" in
     *'"initialize"'*) result='{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"shell","version":"0"}}' ;;
-    *'"tools/list"'*) result='{"tools":[{"name":"a"}]}' ;;
+    *'"tools/list"'*) result='{"tools":[{"name":"a","inputSchema":{"type":"object"}}]}' ;;
     *) result='{}' ;;
   esac
   printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$result"
@@ -21,21 +21,21 @@ done
 
 #[tokio::test]
 async fn a_healthy_program() {
-    check(&["--", "sh", "-c", SERVER], &[]).await.is(
+    check(&["-v", "--", "sh", "-c", SERVER], &[]).await.is(
         0,
         r#"
         sh …
-        ok       command          sh is /bin/sh
-        ok       start            started and shaken hands with (N ms)
-        ok       transport        stdio, revision 2025-11-25
-        ok       server           shell 0
+        ✓ command     sh is /bin/sh
+        ✓ start       initialized in N ms
+        ✓ transport   stdio, revision 2025-11-25
+        ✓ server      shell 0
         capabilities: tools
-        ok       round-trip       median N ms, slowest N ms (5 pings)
-        ok       contents         1 tool
-        ok       goodbye          it leaves when its stdin ends (N ms)
-        ok       stderr           1 line
+        ✓ round-trip  median N ms, slowest N ms (5 pings)
+        ✓ contents    1 tool
+        ✓ goodbye     exits when stdin closes (N ms)
+        ✓ stderr      1 line
         ready
-        all is well
+        no problems found
         "#,
     );
 }
@@ -61,14 +61,13 @@ async fn a_program_that_is_not_there() {
         3,
         r#"
         no-such-program-here …
-        failed   command          'no-such-program-here' is not there
-        No folder of PATH has a program of this name, or there is no such file
-        next: Is it installed? Programs that a desktop starts often have a
-        shorter PATH than a terminal: an absolute path always works
-        skipped  start            there is nothing to start
-        skipped                   there was no handshake (transport, server, round-trip, contents,
-        goodbye)
-        ok       stderr           silent
+        ✗ command     'no-such-program-here' not found
+        There is no such file, or no directory of PATH has a program of this name
+        hint: Is it installed? Programs started by a desktop often have a shorter PATH than
+        a terminal: use an absolute path
+        - start       nothing to start
+        - transport, server, round-trip, contents, goodbye: no handshake
+        ✓ stderr      silent
         1 failed
         "#,
     );
@@ -81,15 +80,13 @@ async fn a_program_that_crashes() {
         3,
         r#"
         sh …
-        ok       command          sh is /bin/sh
-        failed   start            Transport closed: 'sh' has ended: exit status: 7
-        The program has ended before it answered the handshake
-        next: See below what it wrote to its stderr, and try the command in a
-        terminal
-        skipped                   there was no handshake (transport, server, round-trip, contents,
-        goodbye)
-        ok       stderr           1 line
+        ✓ command     sh is /bin/sh
+        ✗ start       Transport closed: 'sh' has ended: exit status: 7
         no database at ~/db
+        The program exited before it answered the handshake
+        hint: Read what it wrote to stderr, and try the command in a terminal
+        - transport, server, round-trip, contents, goodbye: no handshake
+        ✓ stderr      1 line
         1 failed
         "#,
     );
@@ -108,7 +105,7 @@ async fn a_program_that_is_no_server_and_one_that_does_not_leave() {
     let found = check(&["--", "sh", "-c", &stays], &[]).await;
     assert_eq!(found.code, Some(0), "{found:?}");
     let finding = found.finding("goodbye");
-    assert!(finding.starts_with("warning  goodbye") && finding.contains("SIGTERM"), "{finding}");
+    assert!(finding.starts_with("! goodbye") && finding.contains("SIGTERM"), "{finding}");
 }
 
 #[tokio::test]
@@ -129,8 +126,9 @@ async fn the_reason_for_an_end_is_shown_behind_any_amount_of_talk() {
     let crash = "i=0; while [ $i -lt 50 ]; do echo talk $i; i=$((i+1)); done >&2; echo 'the reason' >&2; exit 7";
     let found = check(&["--", "sh", "-c", crash], &[]).await;
     assert_eq!(found.code, Some(3), "{found:?}");
-    let finding = found.finding("stderr");
-    assert!(finding.contains("51 lines") && finding.contains("talk 0"), "{finding}");
+    assert!(found.finding("stderr").contains("51 lines"), "{found:?}");
+    let finding = found.finding("start");
+    assert!(finding.contains("talk 0"), "{finding}");
     assert!(finding.contains("the reason") && !finding.contains("talk 20"), "{finding}");
 }
 
@@ -142,7 +140,7 @@ async fn what_a_program_repeats_of_its_secrets_is_not_shown() {
         &[("MY_TOKEN", "hidden-variable")],
     )
     .await;
-    let finding = found.finding("stderr");
+    let finding = found.finding("start");
     assert!(finding.contains("[secret]") && !finding.contains("hidden"), "{finding}");
 }
 

@@ -39,9 +39,6 @@ async fn programs_get_one_object_for_each_target() {
             "transport",
             "server",
             "session",
-            "session-unknown",
-            "session-end",
-            "stream",
             "authorization",
             "round-trip",
             "contents",
@@ -100,7 +97,7 @@ async fn what_cannot_be_checked_is_wrong_usage() {
         assert!(output.stdout.is_empty(), "{output:?}");
     }
     let plain = check(&["http://server.invalid/mcp", "--allow-http"], &[]).await;
-    assert!(plain.finding("url").starts_with("warning  url"), "{plain:?}");
+    assert!(plain.finding("url").starts_with("! url"), "{plain:?}");
 }
 
 #[tokio::test]

@@ -24,9 +24,9 @@ pub(crate) fn healthy(r: &Request) -> Reply {
         }
         "ping" => "{}",
         "tools/list" if json["params"]["cursor"].is_null() => {
-            r#"{"tools":[{"name":"a"},{"name":"b"}],"nextCursor":"more"}"#
+            r#"{"tools":[{"name":"a","inputSchema":{"type":"object"}},{"name":"b","inputSchema":{"type":"object"}}],"nextCursor":"more"}"#
         }
-        "tools/list" => r#"{"tools":[{"name":"c"}]}"#,
+        "tools/list" => r#"{"tools":[{"name":"c","inputSchema":{"type":"object"}}]}"#,
         "resources/list" => r#"{"resources":[{"uri":"x:y"}]}"#,
         "prompts/list" => r#"{"prompts":[]}"#,
         _ => {
@@ -41,27 +41,27 @@ pub(crate) fn healthy(r: &Request) -> Reply {
 #[tokio::test]
 async fn a_healthy_server_over_streamable_http() {
     let server = Server::start(healthy).await;
-    check(&[&server.url], &[]).await.is(
+    check(&[&server.url, "--audit", "-v"], &[]).await.is(
         0,
         r#"
         http://127.0.0.1:PORT/mcp
-        ok       url              plain http on this machine, host 127.0.0.1, port PORT, path /mcp
-        ok       name             an address: there is nothing to look up
-        ok       proxy            none
-        ok       connection       127.0.0.1:PORT (N ms)
-        skipped  tls              the URL is plain http
-        ok       http             HTTP/1.1
-        ok       transport        Streamable HTTP, revision 2025-11-25 (legacy era)
-        ok       server           fine 1.2
+        ✓ url              plain http on this machine, host 127.0.0.1, port PORT, path /mcp
+        ✓ name             an IP address: nothing to resolve
+        ✓ proxy            none
+        ✓ connection       127.0.0.1:PORT (N ms)
+        - tls              the URL is plain http
+        ✓ http             HTTP/1.1
+        ✓ transport        Streamable HTTP, revision 2025-11-25 (legacy era)
+        ✓ server           fine 1.2
         capabilities: prompts, resources, tools (listChanged)
-        ok       session          it gives out session ids; a second request is answered
-        ok       session-unknown  answered with HTTP 404, as it should be
-        ok       session-end      DELETE is accepted (HTTP 200)
-        ok       stream           open, and stays open (N ms)
-        ok       authorization    none is asked for
-        ok       round-trip       median N ms, slowest N ms (5 pings)
-        ok       contents         3 tools on 2 pages, 1 resource, 0 prompts
-        all is well
+        ✓ session          session id issued; a second request works
+        ✓ session-unknown  HTTP 404, as expected
+        ✓ session-end      DELETE accepted (HTTP 200)
+        ✓ stream           stays open (N ms)
+        ✓ authorization    none required
+        ✓ round-trip       median N ms, slowest N ms (5 pings)
+        ✓ contents         3 tools on 2 pages, 1 resource, 0 prompts
+        no problems found
         "#,
     );
 }
@@ -72,31 +72,31 @@ async fn a_healthy_server_over_http_and_sse() {
         if r.what() != "tools/list" {
             return None;
         }
-        let tools = r#"{"tools":[{"name":"a"}]}"#;
+        let tools = r#"{"tools":[{"name":"a","inputSchema":{"type":"object"}}]}"#;
         streams.newest().event(result(r.id(), tools));
         Some(crate::support::hub::acknowledged())
     })
     .await;
-    check(&[&hub.url], &[]).await.is(
+    check(&[&hub.url, "--audit", "-v"], &[]).await.is(
         0,
         r#"
         http://127.0.0.1:PORT/mcp
-        ok       url              plain http on this machine, host 127.0.0.1, port PORT, path /mcp
-        ok       name             an address: there is nothing to look up
-        ok       proxy            none
-        ok       connection       127.0.0.1:PORT (N ms)
-        skipped  tls              the URL is plain http
-        ok       http             HTTP/1.1
-        ok       transport        HTTP+SSE (the older transport)
-        ok       server           hub 1
+        ✓ url              plain http on this machine, host 127.0.0.1, port PORT, path /mcp
+        ✓ name             an IP address: nothing to resolve
+        ✓ proxy            none
+        ✓ connection       127.0.0.1:PORT (N ms)
+        - tls              the URL is plain http
+        ✓ http             HTTP/1.1
+        ✓ transport        HTTP+SSE (the older transport)
+        POST answered with HTTP 404, GET with a stream
+        ✓ server           hub 1
         capabilities: tools (listChanged)
         revision: 2025-11-25
-        skipped                   the stream is the session (session, session-unknown, session-end)
-        ok       stream           open: this transport has one for everything
-        ok       authorization    none is asked for
-        ok       round-trip       median N ms, slowest N ms (5 pings)
-        ok       contents         1 tool
-        all is well
+        - session, session-unknown, session-end, stream: the stream is the session
+        ✓ authorization    none required
+        ✓ round-trip       median N ms, slowest N ms (5 pings)
+        ✓ contents         1 tool
+        no problems found
         "#,
     );
 }
@@ -114,7 +114,7 @@ fn modern_only(r: &Request) -> Reply {
         )),
         "tools/list" => Reply::json(result(
             id,
-            r#"{"resultType":"complete","tools":[{"name":"a","inputSchema":{}}]}"#,
+            r#"{"resultType":"complete","tools":[{"name":"a","inputSchema":{"type":"object"}}]}"#,
         )),
         _ => Reply::status(
             400,
@@ -129,25 +129,81 @@ fn modern_only(r: &Request) -> Reply {
 #[tokio::test]
 async fn a_server_of_the_modern_era_alone() {
     let server = Server::start(modern_only).await;
-    check(&[&server.url], &[]).await.is(0, r#"
+    check(&[&server.url, "--audit", "-v"], &[]).await.is(
+        0,
+        r#"
         http://127.0.0.1:PORT/mcp
-        ok       url              plain http on this machine, host 127.0.0.1, port PORT, path /mcp
-        ok       name             an address: there is nothing to look up
-        ok       proxy            none
-        ok       connection       127.0.0.1:PORT (N ms)
-        skipped  tls              the URL is plain http
-        ok       http             HTTP/1.1
-        ok       transport        Streamable HTTP, revision 2026-07-28 (modern era)
-        clients of the legacy era are translated by mcp-span
-        ok       server           new 2
+        ✓ url              plain http on this machine, host 127.0.0.1, port PORT, path /mcp
+        ✓ name             an IP address: nothing to resolve
+        ✓ proxy            none
+        ✓ connection       127.0.0.1:PORT (N ms)
+        - tls              the URL is plain http
+        ✓ http             HTTP/1.1
+        ✓ transport        Streamable HTTP, revision 2026-07-28 (modern era)
+        mcp-span translates for clients of the legacy era
+        `initialize` answered with HTTP 400
+        ✓ server           new 2
         capabilities: tools
-        skipped                   the modern era has no sessions (session, session-unknown, session-end)
-        skipped  stream           the modern era has subscriptions in its place
-        ok       authorization    none is asked for
-        ok       round-trip       median N ms, slowest N ms (5 questions)
-        ok       contents         1 tool
-        all is well
-        "#);
+        - session, session-unknown, session-end, stream: the modern era has no sessions
+        ✓ authorization    none required
+        ✓ round-trip       median N ms, slowest N ms (5 questions)
+        ✓ contents         1 tool
+        no problems found
+        "#,
+    );
+}
+
+#[tokio::test]
+async fn a_server_of_both_eras_is_found_by_an_audit() {
+    let server = Server::start(|r| match &*r.what() {
+        "server/discover" => modern_only(r),
+        _ => healthy(r),
+    })
+    .await;
+    let found = check(&[&server.url, "--audit"], &[]).await;
+    let both = "Streamable HTTP, revision 2025-11-25 (legacy era); 2026-07-28 (modern era) as well";
+    assert_eq!(found.finding("transport").replace('\n', " "), format!("✓ transport        {both}"));
+    let found = check(&[&server.url], &[]).await;
+    assert!(!found.finding("transport").contains("as well"), "{found:?}");
+    let asked = server.requests().iter().filter(|r| r.what() == "server/discover").count();
+    assert_eq!(asked, 1, "no client would ask that");
+}
+
+#[tokio::test]
+async fn tools_that_are_invalid_or_hidden_are_told() {
+    let server = Server::start(|r| match &*r.what() {
+        "tools/list" => {
+            let tools =
+                r#"{"tools":[{"name":"good","inputSchema":{"type":"object"}},{"name":"bare"}]}"#;
+            Reply::json(result(r.id(), tools))
+        }
+        _ => healthy(r),
+    })
+    .await;
+    let found = check(&[&server.url, "--ignore-tool", "go*"], &[]).await;
+    assert_eq!(found.code, Some(0), "{found:?}");
+    found.says(
+        "contents",
+        r#"
+        ! contents       2 tools, 1 resource, 0 prompts; some tools are invalid
+        bare: no inputSchema
+        hidden by --ignore-tool: 1 tool
+        Strict clients refuse such a tool, or the whole list with it
+        hint: Give each tool a unique name and an inputSchema of the type "object"
+        "#,
+    );
+}
+
+#[tokio::test]
+async fn a_handshake_that_is_taken_and_not_answered() {
+    for reply in [Reply::accepted(), Reply::sse().chunk(": hello\n\n").end()] {
+        let server = Server::start(move |_| reply.clone()).await;
+        let found = check(&[&server.url], &[]).await;
+        assert_eq!(found.code, Some(3), "{found:?}");
+        let finding = found.finding("transport").replace('\n', " ");
+        assert!(finding.contains("accepts the handshake, but does not answer it"), "{finding}");
+        assert!(finding.contains("> POST "), "{finding}");
+    }
 }
 
 #[tokio::test]
@@ -161,30 +217,27 @@ async fn a_page_in_place_of_an_answer_and_where_the_server_is() {
     let url = server.url.replace("/mcp", "/start?key=hidden-key");
     check(&[&url, "-H", "Authorization: Bearer hidden-token"], &[]).await.is(3, r#"
         http://127.0.0.1:PORT/start?key=[secret]
-        ok       url              plain http on this machine, host 127.0.0.1, port PORT, path /start
-        ok       name             an address: there is nothing to look up
-        ok       proxy            none
-        ok       connection       127.0.0.1:PORT (N ms)
-        skipped  tls              the URL is plain http
-        ok       http             HTTP/1.1
-        failed   transport        a web page "Welcome" in place of an answer (HTTP 200, text/html)
-        Pages are for people: the URL leads to a login page or a start page, or
-        something in between (a captive portal, a company's proxy) answers in
-        the server's place
-        next: Try http://127.0.0.1:PORT/mcp: something answers there as an MCP
-        server does
+        ✓ url            plain http on this machine, host 127.0.0.1, port PORT, path /start
+        ✓ name           an IP address: nothing to resolve
+        ✓ proxy          none
+        ✓ connection     127.0.0.1:PORT (N ms)
+        - tls            the URL is plain http
+        ✓ http           HTTP/1.1
+        ✗ transport      a web page "Welcome" instead of an answer (HTTP 200, text/html)
+        The URL is that of a login page or a home page, or something in between (a
+        captive portal, a company proxy) answers instead of the server
+        hint: Try http://127.0.0.1:PORT/mcp: an MCP server answers there
         > POST http://127.0.0.1:PORT/start?key=[secret]
         > accept: application/json, text/event-stream
         > authorization: Bearer [secret]
         > content-type: application/json
         > user-agent: mcp-span/VERSION
-        > {"id":1,"jsonrpc":"2.0","method":"initialize","params":{"capabilities":{},"clientInfo":{"name":"mcp-span","version":"VERSION"},"protocolVersion":"2025-11-25"}}
+        > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilities":{},"clientInfo":{"name":"mcp-span","version":"VERSION"},"protocolVersion":"2025-11-25"}}
         < HTTP/1.1 200
         < content-length: 35
         < content-type: text/html
         < <html><title>Welcome</title></html>
-        skipped                   no MCP server was found (server, session, session-unknown, session-end,
-        stream, authorization, round-trip, contents)
+        - server, session, authorization, round-trip, contents: no MCP server found
         1 failed
         "#);
     let others = server.requests().into_iter().filter(|r| r.path == "/mcp" || r.path == "/sse");
@@ -194,7 +247,11 @@ async fn a_page_in_place_of_an_answer_and_where_the_server_is() {
         assert_eq!(credentials, None, "they are for the URL that was typed");
         asked.push(other.what());
     }
-    assert_eq!(asked, ["initialize", "DELETE", "GET"], "no session is left behind");
+    assert_eq!(
+        asked,
+        ["initialize", "notifications/initialized", "DELETE", "GET"],
+        "no session is left behind"
+    );
 }
 
 #[tokio::test]
@@ -202,28 +259,25 @@ async fn a_server_that_speaks_only_the_other_transport() {
     let hub = Hub::plain().await;
     check(&[&hub.url, "--transport", "http"], &[]).await.is(3, r#"
         http://127.0.0.1:PORT/mcp
-        ok       url              plain http on this machine, host 127.0.0.1, port PORT, path /mcp
-        ok       name             an address: there is nothing to look up
-        ok       proxy            none
-        ok       connection       127.0.0.1:PORT (N ms)
-        skipped  tls              the URL is plain http
-        ok       http             HTTP/1.1
-        failed   transport        it speaks HTTP+SSE (the older transport), but not what --transport http
-        asks for
-        mcp-span does as it is told, and speaks a transport that the server does
-        not know
-        next: Leave --transport http out: mcp-span finds out by itself
+        ✓ url            plain http on this machine, host 127.0.0.1, port PORT, path /mcp
+        ✓ name           an IP address: nothing to resolve
+        ✓ proxy          none
+        ✓ connection     127.0.0.1:PORT (N ms)
+        - tls            the URL is plain http
+        ✓ http           HTTP/1.1
+        ✗ transport      the server speaks HTTP+SSE (the older transport), not --transport http
+        The transport that was asked for is not the server's
+        hint: Drop --transport http: mcp-span finds out by itself
         > POST http://127.0.0.1:PORT/mcp
         > accept: application/json, text/event-stream
         > content-type: application/json
         > user-agent: mcp-span/VERSION
-        > {"id":1,"jsonrpc":"2.0","method":"initialize","params":{"capabilities":{},"clientInfo":{"name":"mcp-span","version":"VERSION"},"protocolVersion":"2025-11-25"}}
+        > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilities":{},"clientInfo":{"name":"mcp-span","version":"VERSION"},"protocolVersion":"2025-11-25"}}
         < HTTP/1.1 404
         < content-length: 57
         < content-type: text/html; charset=utf-8
         < <!DOCTYPE html> <html><pre>Cannot POST /mcp</pre></html>
-        skipped                   the server does not speak what was asked for (server, session,
-        session-unknown, session-end, stream, round-trip, contents)
+        - server, session, authorization, round-trip, contents: the server speaks another transport
         1 failed
         "#);
     let server = Server::start(healthy).await;
@@ -232,7 +286,7 @@ async fn a_server_that_speaks_only_the_other_transport() {
     assert!(
         other
             .finding("transport")
-            .starts_with("failed   transport        it speaks Streamable HTTP"),
+            .starts_with("✗ transport      the server speaks Streamable HTTP"),
         "{other:?}"
     );
 }
@@ -251,16 +305,17 @@ async fn sessions_that_are_not_as_they_should_be() {
         }
     })
     .await;
-    let found = check(&[&server.url], &[]).await;
+    let found = check(&[&server.url, "--audit"], &[]).await;
     assert_eq!(found.code, Some(0), "warnings only");
-    assert_eq!(check(&[&server.url, "--strict"], &[]).await.code, Some(1));
+    assert_eq!(check(&[&server.url, "--audit", "--strict"], &[]).await.code, Some(1));
+    assert_eq!(check(&[&server.url, "--strict"], &[]).await.code, Some(0), "nobody asked");
     for (check, begin) in [
-        ("session-unknown", "warning  session-unknown  answered with HTTP 400, not 404"),
-        ("session-end", "warning  session-end      DELETE is answered with HTTP 500"),
-        ("stream", "warning  stream           opened, and closed at once"),
+        ("session-unknown", "! session-unknown  HTTP 400 instead of 404"),
+        ("session-end", "! session-end      DELETE answered with HTTP 500"),
+        ("stream", "! stream           closed as soon as it was opened"),
     ] {
         let finding = found.finding(check);
-        assert!(finding.starts_with(begin) && finding.contains("next: "), "{finding}");
+        assert!(finding.starts_with(begin) && finding.contains("hint: "), "{finding}");
     }
 }
 
@@ -288,10 +343,10 @@ async fn redirects_clocks_and_silence() {
         _ => healthy(r).header("Date", "Sun, 06 Nov 1994 08:49:37 GMT"),
     })
     .await;
-    let found = check(&[&server.url.replace("/mcp", "/old")], &[]).await;
+    let found = check(&[&server.url.replace("/mcp", "/old"), "--audit"], &[]).await;
     assert_eq!(found.code, Some(0), "{found:?}");
     assert!(found.finding("http").contains("redirected to http://127.0.0.1:PORT/mcp"), "{found:?}");
-    assert!(found.finding("clock").starts_with("warning"), "{found:?}");
+    assert!(found.finding("clock").starts_with("! "), "{found:?}");
 
     let elsewhere = Server::start(|_| {
         Reply::status(302, "", "").header("Location", "https://login.example/?next=hidden-value")
@@ -310,18 +365,18 @@ async fn redirects_clocks_and_silence() {
 #[tokio::test]
 async fn answers_that_are_none() {
     for (reply, said) in [
-        (Reply::status(404, "text/plain", "nothing"), "there is nothing at this path"),
-        (Reply::status(502, "text/html", "<html>Bad gateway"), "a web page in place of an answer"),
-        (Reply::status(500, "text/plain", "oh"), "the server fails (HTTP 500, text/plain)"),
+        (Reply::status(404, "text/plain", "nothing"), "nothing at this path"),
+        (Reply::status(502, "text/html", "<html>Bad gateway"), "a web page instead of an answer"),
+        (Reply::status(500, "text/plain", "oh"), "server error (HTTP 500, text/plain)"),
         (Reply::status(429, "", ""), "too many requests"),
-        (Reply::json("{}"), "it answers, but not as an MCP server"),
+        (Reply::json("{}"), "not an MCP answer"),
         (
             Reply::status(200, "text/plain", r#"{"jsonrpc":"2.0","id":1,"result":{}}"#),
-            "the right answer in the wrong wrapping",
+            "valid answer, wrong Content-Type",
         ),
         (
             Reply::json(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"go away"}}"#),
-            "it refuses the handshake: MCP error -32600: go away",
+            "handshake refused: MCP error -32600: go away",
         ),
     ] {
         let server = Server::start(move |_| reply.clone()).await;
@@ -329,7 +384,7 @@ async fn answers_that_are_none() {
         assert_eq!(found.code, Some(3), "{found:?}");
         let finding = found.finding("transport").replace('\n', " ");
         assert!(finding.contains(said), "{said}: {finding}");
-        assert!(finding.contains("next: ") && finding.contains("> POST "), "{finding}");
+        assert!(finding.contains("hint: ") && finding.contains("> POST "), "{finding}");
     }
 }
 

@@ -20,19 +20,16 @@ async fn a_server_that_is_down() {
         3,
         r#"
         http://127.0.0.1:PORT/mcp
-        ok       url              plain http on this machine, host 127.0.0.1, port PORT, path /mcp
-        ok       name             an address: there is nothing to look up
-        ok       proxy            none
-        failed   connection       127.0.0.1:PORT refused the connection
+        ✓ url            plain http on this machine, host 127.0.0.1, port PORT, path /mcp
+        ✓ name           an IP address: nothing to resolve
+        ✓ proxy          none
+        ✗ connection     127.0.0.1:PORT refused the connection
         Connection refused
-        The machine is there, and nothing listens on this port: the server is
-        down, or has another port
-        next: Check that the server runs and that http://127.0.0.1:PORT/mcp is
-        its URL
-        skipped  tls              the URL is plain http
-        skipped                   there is no connection (http, transport, server, session,
-        session-unknown, session-end, stream, authorization, round-trip,
-        contents, clock)
+        The machine is up, but nothing listens on this port: the server is down, or uses
+        another port
+        hint: Check that the server runs and that http://127.0.0.1:PORT/mcp is its URL
+        - tls            the URL is plain http
+        - http, transport, server, session, authorization, round-trip, contents: no connection
         1 failed
         "#,
     );
@@ -43,11 +40,8 @@ async fn a_name_that_nobody_knows() {
     let found = check(&["https://nobody.invalid/mcp"], &[]).await;
     assert_eq!(found.code, Some(3));
     let finding = found.finding("name");
-    assert!(
-        finding.starts_with("failed   name             The host name nobody.invalid"),
-        "{finding}"
-    );
-    assert!(finding.contains("next: Check the host in the URL"), "{finding}");
+    assert!(finding.starts_with("✗ name           The host name nobody.invalid"), "{finding}");
+    assert!(finding.contains("hint: Check the host in the URL"), "{finding}");
 }
 
 #[tokio::test]
@@ -69,7 +63,7 @@ async fn the_smaller_limit_holds_for_a_connection_too() {
     let begun = Instant::now();
     let found = check(&[&url, "--timeout", "0.5"], &[]).await;
     assert_eq!(found.code, Some(3), "{found:?}");
-    assert!(found.finding("tls").starts_with("failed   tls"), "{found:?}");
+    assert!(found.finding("tls").starts_with("✗ tls"), "{found:?}");
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
 }
 
@@ -86,10 +80,10 @@ async fn a_peer_that_speaks_no_http() {
     let found = check(&[&url], &[]).await;
     assert_eq!(found.code, Some(3), "{found:?}");
     let finding = found.finding("transport");
-    assert!(finding.starts_with("failed   transport"), "{finding}");
-    assert!(finding.contains("next: Check the scheme and the port of the URL"), "{finding}");
+    assert!(finding.starts_with("✗ transport"), "{finding}");
+    assert!(finding.contains("hint: Check scheme and port of the URL"), "{finding}");
     assert!(finding.contains("invalid HTTP"), "the reason: {finding}");
-    assert!(finding.contains("Whoever answers there does not speak HTTP"), "{finding}");
+    assert!(finding.contains("The answer is not HTTP"), "{finding}");
 }
 
 #[tokio::test]
@@ -102,17 +96,17 @@ async fn a_healthy_server_over_https() {
     )
     .await;
     let ca = files.with("ca.pem", &root.pem);
-    let found = check(&[&server.url, "--ca-cert", &ca], &[]).await;
+    let found = check(&[&server.url, "--ca-cert", &ca, "-v"], &[]).await;
     assert_eq!(found.code, Some(0), "{found:?}");
     found.says(
         "tls",
         r#"
-        ok       tls              TLS 1.3 (N ms); valid for N days
+        ✓ tls            TLS 1.3 (N ms); valid for N days
         "rcgen self signed cert" for localhost, issued by "Middle One", expires in N days (DATE)
         "Middle One", issued by "Root One", expires in N days (DATE)
         "#,
     );
-    assert_eq!(found.finding("http"), "ok       http             HTTP/2, negotiated by TLS");
+    assert_eq!(found.finding("http"), "✓ http           HTTP/2, negotiated by TLS");
 }
 
 #[tokio::test]
@@ -128,21 +122,18 @@ async fn an_expired_certificate() {
         3,
         r#"
         https://localhost:PORT/mcp
-        ok       url              https, host localhost, port PORT, path /mcp
-        ok       name             localhost is this machine: nothing is looked up
-        ok       proxy            none
-        ok       connection       127.0.0.1:PORT (N ms)
-        failed   tls              No secure connection to localhost:PORT: its certificate, issued by
-        "Root One", expired on DATE 00:00:00 GMT
+        ✓ url            https, host localhost, port PORT, path /mcp
+        ✓ name           localhost is this machine: nothing to resolve
+        ✓ proxy          none
+        ✓ connection     127.0.0.1:PORT (N ms)
+        ✗ tls            No secure connection to localhost:PORT: its certificate, issued by "Root One",
+        expired on DATE 00:00:00 GMT
         "rcgen self signed cert" for localhost, issued by "Root One", expired N days ago (DATE)
-        The certificate is too old to be trusted; if the date is right, somebody
-        has forgotten to renew it
-        next: Check the clock of this machine; if it is right, the server needs
-        a new one; as a last resort, --insecure skips the check, and with it the
-        protection
-        skipped                   there is no connection (http, transport, server, session,
-        session-unknown, session-end, stream, authorization, round-trip,
-        contents, clock)
+        The certificate has expired; unless this machine's date is wrong, it was not
+        renewed
+        hint: Check the clock of this machine; if it is right, the server needs a new
+        one; as a last resort, --insecure skips the check, and with it the protection
+        - http, transport, server, session, authorization, round-trip, contents: no connection
         1 failed
         "#,
     );
@@ -154,15 +145,17 @@ async fn a_self_signed_certificate_and_one_for_another_name() {
     let alone = Leaf::self_signed(|_| ());
     let server = Server::start_tls(alone.serve(Manners::default()), healthy).await;
     let found = check(&[&server.url], &[]).await;
-    found.says("tls", r#"
-        failed   tls              No secure connection to localhost:PORT: its certificate is self-signed,
-        by "alone"
-        "alone" for localhost, issued by itself, expires in N days (DATE)
-        Nobody but the server itself vouches for its certificate: anybody could
-        have made it
-        next: If it is the right one, name a PEM file with it by --ca-cert; as a
-        last resort, --insecure skips the check, and with it the protection
-        "#);
+    found.says(
+        "tls",
+        r#"
+        ✗ tls            No secure connection to localhost:PORT: its certificate is self-signed, by
+        "alone"
+        "alone" for localhost, self-signed, expires in N days (DATE)
+        No authority vouches for the certificate: anyone could have made it
+        hint: If it is the right one, name a PEM file with it by --ca-cert; as a last
+        resort, --insecure skips the check, and with it the protection
+        "#,
+    );
 
     let (files, root) = (Files::new(), Ca::new("Root One"));
     let other = root.server(|params| {
@@ -175,13 +168,12 @@ async fn a_self_signed_certificate_and_one_for_another_name() {
     let ca = files.with("ca.pem", &root.pem);
     let found = check(&[&server.url, "--ca-cert", &ca], &[]).await;
     found.says("tls", r#"
-        failed   tls              No secure connection to localhost:PORT: its certificate, issued by
-        "Root One", is for other names: a.example, b.example
+        ✗ tls            No secure connection to localhost:PORT: its certificate, issued by "Root One",
+        is for other names: a.example, b.example
         "rcgen self signed cert" for a.example, b.example, issued by "Root One", expires in N days (DATE)
-        Whoever answers cannot prove to be the server of this URL, so nothing
-        was said to it
-        next: Check the URL: its host must be one that the certificate names; as
-        a last resort, --insecure skips the check, and with it the protection
+        The peer cannot prove to be the server of this URL, so nothing was sent
+        hint: Check the URL: its host must be one that the certificate names; as a last
+        resort, --insecure skips the check, and with it the protection
         "#);
     assert_eq!(found.code, Some(3));
 }
@@ -196,11 +188,11 @@ async fn a_certificate_that_ends_soon_and_one_that_nobody_looks_at() {
     let found = check(&[&server.url, "--ca-cert", &ca, "--strict"], &[]).await;
     assert_eq!(found.code, Some(1));
     let finding = found.finding("tls");
-    assert!(finding.starts_with("warning  tls"), "{finding}");
-    assert!(finding.contains("a certificate expires in N days"), "{finding}");
+    assert!(finding.starts_with("! tls"), "{finding}");
+    assert!(finding.contains("certificate expires in N days"), "{finding}");
     let found = check(&[&server.url, "--insecure"], &[]).await;
     assert_eq!(found.code, Some(0));
-    assert!(found.finding("tls").contains("nobody checks who the server is"), "{found:?}");
+    assert!(found.finding("tls").contains("certificate not verified"), "{found:?}");
 }
 
 #[tokio::test]
@@ -210,12 +202,9 @@ async fn a_server_behind_a_proxy() {
     let way = proxy.url_for("http", "ann:hidden-password");
     let found = check(&[&server.url, "--proxy", &way], &[]).await;
     assert_eq!(found.code, Some(0), "{found:?}");
-    assert_eq!(
-        found.finding("proxy"),
-        "ok       proxy            http://127.0.0.1:PORT, from --proxy"
-    );
-    assert_eq!(found.finding("name"), "skipped  name             the proxy looks it up");
-    assert_eq!(found.finding("connection"), "ok       connection       through the proxy (N ms)");
+    assert_eq!(found.finding("proxy"), "✓ proxy          http://127.0.0.1:PORT, from --proxy");
+    assert_eq!(found.finding("name"), "- name           resolved by the proxy");
+    assert_eq!(found.finding("connection"), "✓ connection     through the proxy (N ms)");
     assert!(!found.text.contains("hidden") && !found.text.contains("ann"), "{found:?}");
     assert!(!proxy.asked().is_empty());
 }
@@ -226,17 +215,14 @@ async fn a_proxy_that_does_not_let_us_through() {
     let way = proxy.url("http");
     check(&["https://server.example/mcp", "--proxy", &way], &[]).await.is(3, r#"
         https://server.example/mcp
-        ok       url              https, host server.example, port 443, path /mcp
-        skipped  name             the proxy looks it up
-        ok       proxy            http://127.0.0.1:PORT, from --proxy
-        failed   connection       The proxy 127.0.0.1:PORT refused to connect to server.example:443 (403
-        Text)
-        The proxy cannot be reached, or does not let us through to the server
-        next: Ask who runs the proxy, which comes from --proxy; --no-proxy goes
-        without it
-        skipped                   there is no connection (tls, http, transport, server, session,
-        session-unknown, session-end, stream, authorization, round-trip,
-        contents, clock)
+        ✓ url            https, host server.example, port 443, path /mcp
+        - name           resolved by the proxy
+        ✓ proxy          http://127.0.0.1:PORT, from --proxy
+        ✗ connection     The proxy 127.0.0.1:PORT refused to connect to server.example:443 (403 Text)
+        The proxy is unreachable, or refuses to connect to the server
+        hint: Ask who runs the proxy, which comes from --proxy; --no-proxy goes without
+        it
+        - tls, http, transport, server, session, authorization, round-trip, contents: no connection
         1 failed
         "#);
 }

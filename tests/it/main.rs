@@ -53,6 +53,7 @@
 //! - `snapshots`: lists, help and errors as files of expected text, at several widths.
 //! - `check_ways`: what a check says of the way to a server. `check_servers`: of what answers there.
 //!   `check_access`: of logins. `check_programs`: of child processes. `check_reports`: how it is told.
+//!   `check_layout`: at which width, and in which colours.
 //! - `private_files`: whose files are read and written. `environments`: what processes that we
 //!   start are given. `ways_around`: what all code must do in one way.
 //! - `states`: what a log says at `info`, and of servers that cannot be reached.
@@ -72,6 +73,7 @@ mod bound;
 mod browsers;
 mod cancelling;
 mod check_access;
+mod check_layout;
 mod check_programs;
 mod check_reports;
 mod check_servers;

@@ -138,7 +138,6 @@ fn text_reaches_a_terminal_from_these_files_alone_and_each_of_them_filters_it() 
             "crates/mcp-span-cli/src/check/mod.rs",
             "findings, which are filtered where they are written",
         ),
-        ("crates/mcp-span-cli/src/check/spinner.rs", "the line that tells what is being checked"),
         ("crates/mcp-span-cli/src/trace/mod.rs", "lines of a trace, through `trace::line`"),
         (
             "crates/mcp-span-cli/src/explore/server_requests.rs",

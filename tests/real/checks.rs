@@ -35,11 +35,11 @@ fn assert_found(report: &Value, check: &str, status: &str, part: &str) {
 #[test]
 fn the_everything_server_is_found_healthy() {
     let server = servers::everything(&Peers::find());
-    let report = check(&mut bridge_command(), &[server.url()], 0);
+    let report = check(&mut bridge_command(), &[server.url(), "--audit"], 0);
     assert_found(&report, "transport", "ok", "Streamable HTTP, revision 2025-11-25");
     assert_found(&report, "server", "ok", "mcp-servers/everything");
-    assert_found(&report, "session", "ok", "it gives out session ids");
-    assert_found(&report, "session-end", "ok", "DELETE is accepted");
+    assert_found(&report, "session", "ok", "session id issued");
+    assert_found(&report, "session-end", "ok", "DELETE accepted");
     assert_found(&report, "stream", "ok", "stays open");
     assert_found(&report, "contents", "ok", " tools");
 }
@@ -56,8 +56,8 @@ fn the_everything_server_over_the_older_transport_is_found_healthy() {
 fn servers_of_both_eras_and_of_the_modern_one_alone_are_told_apart() {
     let peers = Peers::find();
     let both = servers::modern(&peers);
-    let report = check(&mut bridge_command(), &[both.url()], 0);
-    assert_found(&report, "transport", "ok", "2026-07-28 (modern era) is spoken as well");
+    let report = check(&mut bridge_command(), &[both.url(), "--audit"], 0);
+    assert_found(&report, "transport", "ok", "2026-07-28 (modern era) as well");
     let one = servers::modern_only(&peers);
     let report = check(&mut bridge_command(), &[one.url()], 0);
     assert_found(&report, "transport", "ok", "revision 2026-07-28 (modern era)");
@@ -82,8 +82,8 @@ fn the_everything_server_as_a_program_is_found_healthy() {
     let (node, program) = (peers.node_program(), servers::everything_program(&peers));
     let words = [node.to_str().expect("UTF-8"), program.to_str().expect("UTF-8"), "stdio"];
     let report = check(&mut bridge_command(), &["--", words[0], words[1], words[2]], 0);
-    assert_found(&report, "start", "ok", "shaken hands with");
+    assert_found(&report, "start", "ok", "initialized in");
     assert_found(&report, "server", "ok", "mcp-servers/everything");
     assert_found(&report, "contents", "ok", " tools");
-    assert_found(&report, "goodbye", "ok", "leaves when its stdin ends");
+    assert_found(&report, "goodbye", "ok", "exits when stdin closes");
 }

@@ -52,7 +52,7 @@ impl Checked {
         let is_it = |line: &&str| line.split_whitespace().nth(1) == Some(check);
         let mut lines = self.text.lines().skip_while(|line| !is_it(line));
         let first = lines.next().unwrap_or_else(|| panic!("no {check} in {}", self.text));
-        let more = lines.take_while(|line| line.starts_with("        ")).map(str::trim);
+        let more = lines.take_while(|line| line.starts_with("    ")).map(str::trim);
         std::iter::once(first.trim()).chain(more).collect::<Vec<_>>().join("\n")
     }
 }

@@ -4,75 +4,79 @@ use std::time::SystemTime;
 
 use http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 
-use super::door::Heard;
+use super::contents::of_failure;
+use super::exchange::Exchange;
 use super::finding::Finding;
+use mcp_span::Error;
 use mcp_span::auth::oauth::challenge::Challenge;
 use mcp_span::auth::oauth::{Account, FoundMetadata, OAuth, Provider, Survey, survey};
-use mcp_span::error::Error;
+use mcp_span::error::Kind;
 use mcp_span::transport::http::HttpSettings;
 
 /// The server has asked for nothing, or takes what it got.
-pub(super) async fn taken(settings: &HttpSettings, has_header: bool) -> Finding {
+pub(super) async fn taken(settings: &HttpSettings, exchanges: &[Exchange]) -> Finding {
     let account = match oauth(settings) {
         Some(oauth) => oauth.account().await,
         None => None,
     };
-    let own = settings.headers.contains_key(AUTHORIZATION);
-    match (has_header || own, account) {
-        (true, Some(account)) => Finding::ok("authorization", "the token of a login is taken")
+    let was_sent = |exchange: &Exchange| exchange.request.headers.contains_key(AUTHORIZATION);
+    match (exchanges.iter().any(was_sent), account) {
+        (true, Some(account)) => Finding::ok("authorization", "the token of the login is accepted")
             .detail(token(&account, SystemTime::now())),
         (true, None) => {
-            Finding::ok("authorization", "the given credentials are taken, or not needed")
+            Finding::ok("authorization", "the given credentials are accepted, or not needed")
         }
-        (false, _) => Finding::ok("authorization", "none is asked for"),
+        (false, _) => Finding::ok("authorization", "none required"),
     }
 }
 
 /// There are no credentials to be had.
-pub(super) fn unavailable(error: &Error) -> Finding {
-    Finding::of_error("authorization", error)
-        .meaning("The source of credentials that was named gives none, so nothing was sent")
+pub(super) fn unavailable(failure: &Error) -> Finding {
+    of_failure("authorization", failure)
+        .meaning("The configured source of credentials has none, so nothing was sent")
 }
 
-/// The server refuses us.
+/// The server refuses us, and the client has failed by that.
 pub(super) async fn refused(
     settings: &HttpSettings,
-    heard: &Heard,
-    login: Option<&Error>,
+    exchange: &Exchange,
+    failure: &Error,
 ) -> Finding {
-    let status = heard.status.as_u16();
-    let challenge = Challenge::of(&heard.headers);
-    let asks = match heard.headers.contains_key(WWW_AUTHENTICATE) {
+    let Ok(response) = &exchange.response else { return of_failure("authorization", failure) };
+    let headers = &response.recorded.headers;
+    let challenge = Challenge::of(headers);
+    let asks = match headers.contains_key(WWW_AUTHENTICATE) {
         true => "with WWW-Authenticate",
         false => "without WWW-Authenticate",
     };
-    let said = format!("HTTP {status} {asks}");
-    if let Some(error) = login {
-        return Finding::of_error("authorization", error)
-            .meaning(format!("The server refuses us ({said}), and no token could be had"))
-            .exchange(&heard.exchange);
+    let said = format!("HTTP {} {asks}", response.status);
+    // Else the refusal is all that there is.
+    let has_tried = failure.kind != Kind::Status;
+    if settings.may_log_in && has_tried {
+        return of_failure("authorization", failure).meaning(format!(
+            "The server refuses the request ({said}), and no token could be obtained"
+        ));
     }
-    if status == 403 && !challenge.as_ref().is_some_and(Challenge::wants_more_scope) {
+    if response.status == 403 && !challenge.as_ref().is_some_and(Challenge::wants_more_scope) {
         return Finding::failed("authorization", format!("access is refused ({said})"))
-            .meaning("Whoever we are to the server may not use it; also firewalls for the web answer so")
-            .next_step("Ask who runs the server for access; check the credentials and the headers that it wants")
-            .exchange(&heard.exchange);
+            .meaning("These credentials do not grant access; web application firewalls answer like this, too")
+            .next_step("Ask the server's operator for access; check the credentials and headers that it requires");
     }
     let Some(oauth) = oauth(settings) else {
         return Finding::failed("authorization", format!("the credentials are refused ({said})"))
-            .meaning("The token or header that was given is wrong, has expired, or is for something else; logins are out of the question where credentials are given, or with --no-oauth")
-            .next_step("Check the token, or leave it out to log in")
-            .exchange(&heard.exchange);
+            .meaning("The given token or header is wrong, expired, or meant for something else; there is no login where credentials are given, or with --no-oauth")
+            .next_step("Check the token, or omit it to log in");
     };
-    if let Some(peer) = heard.peer {
+    if let Some(peer) = response.recorded.peer {
         oauth.met(peer);
     }
-    let survey = survey(oauth, &heard.headers).await;
+    let survey = survey(oauth, headers).await;
     let account = oauth.account().await;
-    surveyed(&survey, &said, account.as_ref()).exchange(&heard.exchange)
+    let finding = surveyed(&survey, &said, account.as_ref());
+    if has_tried { finding.detail(format!("renewal: {failure}")) } else { finding }
 }
 
-pub(super) fn oauth(settings: &HttpSettings) -> Option<&OAuth> {
+fn oauth(settings: &HttpSettings) -> Option<&OAuth> {
     settings.credentials.as_deref().and_then(|credentials| credentials.oauth())
 }
 
@@ -84,51 +88,48 @@ fn surveyed(survey: &Survey, said: &str, account: Option<&Account>) -> Finding {
     );
     let finding = match &survey.provider {
         Err(error) => {
-            let mut finding = Finding::failed("authorization", format!("a login is not possible: {}", error.message))
-                .meaning(format!("The server wants a login ({said}), but what it says about it does not hold together"));
-            finding.next_step = error.hint.clone();
-            let ask = "Show this report to who runs the server; until then a token can be given with --header 'Authorization: Bearer …'";
-            if finding.next_step.is_some() { finding } else { finding.next_step(ask) }
+            let ask = "Show this report to the server's operator; until then, give a token with --header 'Authorization: Bearer …'";
+            Finding::failed("authorization", format!("login impossible: {}", error.message))
+                .meaning(format!("The server requires a login ({said}), but its metadata is inconsistent"))
+                .next_step(error.hint.as_deref().unwrap_or(ask))
         }
-        Ok(None) => Finding::failed("authorization", format!("credentials are wanted, and nothing says how to get them ({said})"))
-            .meaning("No metadata was found at any of the usual places, so there is no way to log in")
-            .next_step("Ask who runs the server for a token, and give it with --header 'Authorization: Bearer …', --bearer-file or --bearer-command"),
+        Ok(None) => Finding::failed("authorization", format!("credentials required, and nothing says how to get them ({said})"))
+            .meaning("No metadata at any of the usual places, so there is no way to log in")
+            .next_step("Ask the server's operator for a token, and give it with --header 'Authorization: Bearer …', --bearer-file or --bearer-command"),
         Ok(Some(provider)) => offered(provider, said),
     };
     let tried = survey.tried.iter().map(|tried| {
         let found = match &tried.found {
             FoundMetadata::Document => "found".to_owned(),
-            FoundMetadata::Unreadable => "something that is no metadata".to_owned(),
+            FoundMetadata::Unreadable => "not metadata".to_owned(),
             FoundMetadata::Status(status) => format!("HTTP {status}"),
             FoundMetadata::Nobody(why) => why.clone(),
         };
         format!("{}: {found}", tried.url)
     });
     let offers = survey.provider.as_ref().ok().and_then(Option::as_ref).map(offers);
-    let mut finding = finding;
-    let rest: Vec<String> = std::mem::take(&mut finding.details);
-    finding.details(tried).details(offers.into_iter().flatten()).details(rest).detail(account)
+    finding.details(tried).details(offers.into_iter().flatten()).detail(account)
 }
 
 fn offered(provider: &Provider, said: &str) -> Finding {
     if provider.is_guess {
-        return Finding::failed("authorization", format!("a login is wanted ({said}), and no metadata says where"))
-            .meaning("The server may be one of an older revision, with the endpoints of a login at its own origin: they are tried by a login")
-            .next_step("Try `mcp-span login` with the same arguments; else ask who runs the server for a token");
+        return Finding::failed("authorization", format!("login required ({said}), and no metadata says where"))
+            .meaning("The server may follow an older revision, with the login endpoints at its own origin: a login tries them")
+            .next_step("Try `mcp-span login` with the same arguments; else ask the server's operator for a token");
     }
     if provider.missing.is_empty() {
-        return Finding::failed("authorization", format!("a login is needed ({said})"))
-            .meaning("All that a login needs is there; what lies behind it was not looked at")
+        return Finding::failed("authorization", format!("login required ({said})"))
+            .meaning("All that a login needs is there; the server itself was not checked")
             .next_step("Run `mcp-span login` with the same arguments, or this check with --login");
     }
     let missing = provider.missing.join(", ");
     let next = match provider.missing.contains(&"a way to register a client") {
         true => "Register a client by hand, and give its id with --oauth-client-id",
-        false => "Show this report to who runs the authorization server",
+        false => "Show this report to the operator of the authorization server",
     };
     Finding::failed(
         "authorization",
-        format!("a login is needed ({said}), and this is missing for it: {missing}"),
+        format!("login required ({said}), but the authorization server lacks {missing}"),
     )
     .meaning("The authorization server does not offer all that a login needs")
     .next_step(next)
@@ -138,10 +139,10 @@ fn offers(provider: &Provider) -> Vec<String> {
     let listed = |names: &[String]| names.join(", ");
     let mut lines = vec![format!("authorization server: {}", provider.issuer)];
     if let Some(resource) = &provider.resource {
-        lines.push(format!("tokens are for: {resource}"));
+        lines.push(format!("resource: {resource}"));
     }
     lines.push(match &provider.grants[..] {
-        [] => "grants: none named, which means codes".to_owned(),
+        [] => "grants: none named (authorization code)".to_owned(),
         grants => format!("grants: {}", listed(grants)),
     });
     lines.push(format!("PKCE: {}", if provider.has_pkce { "S256" } else { "not offered" }));
@@ -149,7 +150,7 @@ fn offers(provider: &Provider) -> Vec<String> {
         [] => "none".to_owned(),
         ways => ways.iter().map(|way| way_in(way)).collect::<Vec<_>>().join(", "),
     };
-    lines.push(format!("how we become known to it: {ways}"));
+    lines.push(format!("client registration: {ways}"));
     if !provider.scopes.is_empty() {
         lines.push(format!("scopes: {}", listed(&provider.scopes)));
     }
@@ -158,9 +159,9 @@ fn offers(provider: &Provider) -> Vec<String> {
 
 fn way_in(name: &str) -> &'static str {
     match name {
-        "configured" => "by the client id that is configured",
-        "metadata-document" => "by a metadata document",
-        _ => "by registration on the spot",
+        "configured" => "configured client id",
+        "metadata-document" => "metadata document",
+        _ => "dynamic",
     }
 }
 
@@ -168,11 +169,11 @@ fn way_in(name: &str) -> &'static str {
 fn token(account: &Account, now: SystemTime) -> String {
     let renewal = if account.can_be_renewed { "can be renewed" } else { "cannot be renewed" };
     match account.expires.map(|at| at.duration_since(now)) {
-        None => format!("a token is stored, without an end, and {renewal}"),
+        None => format!("a token without expiry is stored; it {renewal}"),
         Some(Ok(left)) => {
-            format!("a token is stored, good for {} minutes, and {renewal}", left.as_secs() / 60)
+            format!("a token is stored, valid for {} minutes; it {renewal}", left.as_secs() / 60)
         }
-        Some(Err(_)) => format!("a token is stored, expired, and {renewal}"),
+        Some(Err(_)) => format!("an expired token is stored; it {renewal}"),
     }
 }
 
@@ -180,7 +181,7 @@ fn token(account: &Account, now: SystemTime) -> String {
 mod tests {
     use super::*;
     use mcp_span::auth::oauth::TriedPlace;
-    use mcp_span::error::Kind;
+    use mcp_span::error::Error;
 
     fn provider() -> Provider {
         Provider {
@@ -204,16 +205,16 @@ mod tests {
     #[test]
     fn every_place_that_was_tried_is_named() {
         let finding = found(Ok(Some(provider())));
-        assert_eq!(finding.summary, "a login is needed (HTTP 401)");
+        assert_eq!(finding.summary, "login required (HTTP 401)");
         assert_eq!(
             finding.details,
             [
                 "https://h/x: HTTP 404",
                 "authorization server: https://as",
-                "tokens are for: https://h/mcp",
-                "grants: none named, which means codes",
+                "resource: https://h/mcp",
+                "grants: none named (authorization code)",
                 "PKCE: S256",
-                "how we become known to it: by registration on the spot",
+                "client registration: dynamic",
                 "scopes: read",
                 "no token is stored",
             ]

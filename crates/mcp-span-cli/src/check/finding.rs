@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
-use serde_json::{Map, Value};
+use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
 
+use super::exchange::Exchange;
 use mcp_span::error::Error;
 
 /// How it stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub(super) enum Status {
     /// It could not be looked at, or there is nothing to look at.
     Skipped,
@@ -17,20 +20,8 @@ pub(super) enum Status {
     Failed,
 }
 
-impl Status {
-    /// The stable text form.
-    pub(super) fn as_str(self) -> &'static str {
-        match self {
-            Self::Skipped => "skipped",
-            Self::Ok => "ok",
-            Self::Warning => "warning",
-            Self::Failed => "failed",
-        }
-    }
-}
-
-/// One thing that was looked at.
-#[derive(Clone, Debug, PartialEq)]
+/// One thing that was looked at. Its members are those of `--json`, and stay.
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Finding {
     /// Its name, which stays.
     pub(super) check: &'static str,
@@ -40,29 +31,15 @@ pub(super) struct Finding {
     pub(super) details: Vec<String>,
     pub(super) meaning: Option<String>,
     pub(super) next_step: Option<String>,
-    pub(super) exchange: Option<Box<Exchange>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) exchange: Option<Value>,
+    /// In milliseconds.
+    #[serde(serialize_with = "milliseconds")]
     pub(super) times: Vec<Duration>,
 }
 
-/// A request and its answer, without credentials.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Exchange {
-    pub(super) method: String,
-    pub(super) url: String,
-    pub(super) headers: Map<String, Value>,
-    pub(super) body: String,
-    pub(super) answer: Option<Answer>,
-    /// Why there is no answer.
-    pub(super) error: Option<String>,
-}
-
-/// The answer of an exchange.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Answer {
-    pub(super) status: u16,
-    pub(super) version: String,
-    pub(super) headers: Map<String, Value>,
-    pub(super) body: String,
+fn milliseconds<S: Serializer>(times: &[Duration], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(times.iter().map(|time| (time.as_secs_f64() * 1e6).round() / 1e3))
 }
 
 impl Finding {
@@ -127,7 +104,7 @@ impl Finding {
     }
 
     pub(super) fn exchange(mut self, exchange: &Exchange) -> Self {
-        self.exchange = Some(Box::new(exchange.clone()));
+        self.exchange = Some(exchange.shown.clone());
         self
     }
 
@@ -143,27 +120,21 @@ impl Finding {
         self.meaning = self.meaning.as_deref().map(&change);
         self.next_step = self.next_step.as_deref().map(&change);
         if let Some(exchange) = &mut self.exchange {
-            exchange.change(&change);
+            change_texts(exchange, &change);
         }
         self
     }
 }
 
-impl Exchange {
-    fn change(&mut self, change: impl Fn(&str) -> String) {
-        let values = |headers: &mut Map<String, Value>| {
-            for value in headers.values_mut() {
-                *value = change(value.as_str().unwrap_or_default()).into();
-            }
-        };
-        self.url = change(&self.url);
-        self.body = change(&self.body);
-        self.error = self.error.as_deref().map(&change);
-        values(&mut self.headers);
-        if let Some(answer) = &mut self.answer {
-            answer.body = change(&answer.body);
-            values(&mut answer.headers);
+/// Changes every text in `value` but the names of members.
+fn change_texts(value: &mut Value, change: &impl Fn(&str) -> String) {
+    match value {
+        Value::String(text) => *text = change(text),
+        Value::Array(values) => values.iter_mut().for_each(|value| change_texts(value, change)),
+        Value::Object(members) => {
+            members.values_mut().for_each(|value| change_texts(value, change));
         }
+        _ => {}
     }
 }
 
@@ -183,6 +154,17 @@ impl Report {
 
     pub(super) fn count(&self, status: Status) -> usize {
         self.findings.iter().filter(|finding| finding.status == status).count()
+    }
+
+    /// For a program.
+    pub(super) fn to_json(&self) -> Value {
+        json!({
+            "target": self.target,
+            "status": self.status(),
+            "version": env!("CARGO_PKG_VERSION"),
+            "platform": format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
+            "findings": self.findings,
+        })
     }
 
     /// The same as it may be pasted anywhere: `clean` takes out secrets, and the home folder, whose
@@ -222,23 +204,31 @@ mod tests {
     }
 
     #[test]
+    fn the_names_of_members_stay() {
+        let ok = Finding::ok("a", "s").took(Duration::from_micros(1500));
+        let mut failed = Finding::failed("b", "f");
+        failed.exchange = Some(json!({ "error": "e" }));
+        let value = Report { target: "t".into(), findings: vec![ok, failed] }.to_json();
+        assert_eq!(value["status"], "failed");
+        assert_eq!(
+            value["findings"][0],
+            json!({
+                "check": "a", "status": "ok", "summary": "s", "details": [], "meaning": null,
+                "next_step": null, "times": [1.5],
+            })
+        );
+        assert_eq!(value["findings"][1]["exchange"]["error"], "e");
+    }
+
+    #[test]
     fn what_is_for_others_holds_neither_secrets_nor_homes() {
-        let headers = Map::from_iter([("x".to_owned(), Value::from("hunter2"))]);
-        let answer =
-            Answer { headers: headers.clone(), body: "hunter2".into(), ..Answer::default() };
-        let exchange = Exchange {
-            url: "http://h/hunter2".into(),
-            headers,
-            body: "hunter2".into(),
-            answer: Some(answer),
-            error: Some("hunter2".into()),
-            ..Exchange::default()
-        };
-        let finding = Finding::failed("a", "hunter2 /home/ann/x")
+        let exchange =
+            json!({ "request": { "headers": { "x": "hunter2" } }, "error": ["hunter2"] });
+        let mut finding = Finding::failed("a", "hunter2 /home/ann/x")
             .meaning("hunter2")
             .next_step("hunter2")
-            .detail("hunter2 in /home/ann")
-            .exchange(&exchange);
+            .detail("hunter2 in /home/ann");
+        finding.exchange = Some(exchange);
         let report = Report { target: "/home/ann/hunter2".into(), findings: vec![finding] };
         let clean = |text: &str| text.replace("hunter2", "[secret]");
         let shown = format!("{:?}", report.for_others(clean, Some("/home/ann/")));

@@ -1,8 +1,8 @@
 //! `mcp-span check`: what is there, what works, what does not, and what to do about it.
 //!
-//! Each probe gives findings, which are data (`finding`); `text` and `json` print them.
+//! A server is connected to as the bridge does it, with a recorder on the traffic (`remote`, `program`).
+//! Rules over what was recorded give findings, which are data (`finding`); `text` prints them.
 
-use std::ffi::OsString;
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -11,33 +11,32 @@ use std::time::Duration;
 use clap::Args;
 use tokio::sync::Semaphore;
 use tokio::task::{AbortHandle, JoinHandle};
-use url::Url;
 
 use super::report::Usage;
-use super::target::{self, Line, Wrong};
+use super::target::{Line, Target, Wrong};
 use super::{Failure, args, explore, logging, on_runtime, output, report, settings};
 use mcp_span::client::{Server, Spec};
-use mcp_span::secret::{Scrubber, Secret, is_key, is_secret_name};
+use mcp_span::secret::Scrubber;
 use mcp_span::untrusted::Untrusted;
 use mcp_span::{limits, os};
 
 mod address;
+mod audit;
 mod authorization;
 mod contents;
-mod door;
+mod diagnose;
+mod exchange;
 mod finding;
-mod json;
 mod program;
 mod remote;
+mod secrets;
 mod session;
-mod spinner;
-mod suspicion;
 mod text;
 mod tls;
 mod transport;
 
 use finding::{Finding, Report, Status};
-use spinner::{Activity, Spinner};
+use text::Layout;
 
 const EXIT_CODES: &str = "Exit codes:\n  \
     0    nothing has failed; there may be warnings\n  \
@@ -46,21 +45,24 @@ const EXIT_CODES: &str = "Exit codes:\n  \
     3    something has failed\n  \
     130  Ctrl-C";
 
-/// What to check, and how to tell of it.
+/// What to check, and how to report it.
 // A command stands behind all targets, as clap has to be told.
 #[derive(Args)]
 #[command(mut_arg("url", |url| url.index(1).value_name("TARGET")))]
 #[command(mut_arg("program", |program| program.index(3)))]
+#[command(mut_arg("verbose", |verbose| verbose
+    .help("Also show the details of what passed")
+    .long_help("Also show the details of what passed; --log-level debug logs what happens")))]
 #[command(after_help = EXIT_CODES)]
 pub(super) struct Check {
     #[command(flatten)]
     pub(super) connect: args::Connect,
 
-    /// More of them, checked at the same time
+    /// More targets, checked at the same time
     #[arg(value_name = "TARGET", index = 2)]
     more: Vec<String>,
 
-    /// For programs: one JSON object for each target, one a line
+    /// Print one JSON object per target, one per line
     #[arg(long)]
     json: bool,
 
@@ -68,9 +70,15 @@ pub(super) struct Check {
     #[arg(long)]
     strict: bool,
 
-    /// Log in where the server wants that; without it nobody is asked anything
+    /// Log in where the server requires it; without it, nobody is asked
     #[arg(long)]
     login: bool,
+
+    /// Also test how the server treats unknown and ended sessions, its own stream, and its clock
+    ///
+    /// This sends requests that no client would send.
+    #[arg(long)]
+    audit: bool,
 }
 
 /// How targets are looked at.
@@ -78,26 +86,22 @@ pub(super) struct Check {
 struct CheckOptions {
     /// How long one request may take.
     limit: Duration,
-    /// Whether a person may be asked to log in.
-    login: bool,
+    /// How long a person may take to log in, if one may be asked to.
+    login: Option<Duration>,
+    /// Whether requests are sent that no client would send.
+    audit: bool,
 }
 
-/// A server to check.
-struct Target {
-    /// As it may be shown.
-    name: String,
-    /// Or what is wrong with it.
-    spec: Result<Spec, Box<Finding>>,
+/// Says on the status line what is being done about one target.
+#[derive(Clone)]
+struct Activity {
+    target: String,
+    status: output::Status,
 }
 
-impl From<target::Target> for Target {
-    fn from(named: target::Target) -> Self {
-        match named.spec {
-            // By the name that the file has for it; programs that have none, with a sign of more.
-            Ok(spec) if named.name == settings::server_name(&spec) => Self::new(spec),
-            Ok(spec) => Self { name: named.name, spec: Ok(spec) },
-            Err(wrong) => Self { name: named.name, spec: Err(Box::new(unusable(wrong))) },
-        }
+impl Activity {
+    fn now(&self, what: &str) {
+        self.status.set(&format!("{}: {what}", self.target));
     }
 }
 
@@ -108,7 +112,7 @@ fn unusable(wrong: Wrong) -> Finding {
         Wrong::Word(usage) => (usage.0, "Give a URL, or a name from the configuration file"),
     };
     Finding::failed("configuration", fault)
-        .meaning("The server cannot be reached by its name; the others can")
+        .meaning("This server cannot be used; the others can")
         .next_step(next)
 }
 
@@ -117,9 +121,10 @@ fn targets(typed: &Check, line: &Line) -> Result<Vec<Target>, Failure> {
     let connect = &typed.connect;
     let options = &connect.options;
     if options.mcp_hub.is_some() {
-        let mut hub: Vec<Target> = vec![Target::new(settings::of(&line.connect()?)?.into())];
+        let spec: Spec = settings::of(&line.connect()?)?.into();
+        let mut hub = vec![Target { name: settings::server_name(&spec), spec: Ok(spec) }];
         if !typed.more.is_empty() {
-            hub.extend(line.resolve(&typed.more, &[])?.into_iter().map(Target::from));
+            hub.extend(line.resolve(&typed.more, &[])?);
         }
         return Ok(hub);
     }
@@ -141,111 +146,50 @@ fn targets(typed: &Check, line: &Line) -> Result<Vec<Target>, Failure> {
         settings::of(connect)?;
     }
     // Where there is nothing else to check, it is wrong usage.
-    if let [target::Target { spec: Err(Wrong::Word(_)), .. }] = &targets[..]
-        && let Some(target::Target { spec: Err(Wrong::Word(usage)), .. }) = targets.pop()
+    if let [Target { spec: Err(Wrong::Word(_)), .. }] = &targets[..]
+        && let Some(Target { spec: Err(Wrong::Word(usage)), .. }) = targets.pop()
     {
         return Err(usage.into());
     }
-    Ok(targets.into_iter().map(Target::from).collect())
+    Ok(targets)
 }
 
-/// Arguments that are credentials: by the name of their flag or variable, or by how they look.
-fn secrets_of(args: &[OsString]) -> Vec<Secret> {
-    let mut secrets = Vec::new();
-    let mut is_named = false;
-    for arg in args.iter().filter_map(|arg| arg.to_str()) {
-        // `--name=value`, and `NAME=value` as it is given to containers.
-        let (name, value) = match arg.split_once('=') {
-            Some((name, value)) if !name.contains("://") => (Some(name), value),
-            _ if arg.starts_with('-') => (Some(arg), ""),
-            _ => (None, arg),
-        };
-        let names = name.is_some_and(|name| is_secret_name(&name.to_ascii_lowercase()));
-        let is_flag_alone = name.is_some() && value.is_empty();
-        let looks_so =
-            is_key(value) && value.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
-        if !is_flag_alone && (is_named || names || looks_so) {
-            secrets.push(Secret::new(if is_named { arg } else { value }));
+fn scrubber(target: &Target) -> Scrubber {
+    target.spec.as_ref().map(|spec| settings::scrubber(spec).clone()).unwrap_or_default()
+}
+
+/// By the name that the file has for it; a program that has none, with a sign of its arguments.
+fn shown_name(target: &Target) -> String {
+    match &target.spec {
+        Ok(spec @ Spec { server: Server::Child(child), .. })
+            if !child.args.is_empty() && target.name == settings::server_name(spec) =>
+        {
+            format!("{} …", target.name)
         }
-        secrets.extend(secrets_of_url(value));
-        is_named = names && is_flag_alone;
+        _ => target.name.clone(),
     }
-    secrets
 }
 
-/// Who the user is to a database, say, and keys in a query.
-fn secrets_of_url(text: &str) -> Vec<Secret> {
-    let Ok(url) = Url::parse(text) else { return Vec::new() };
-    let mut secrets: Vec<Secret> = url.password().map(Secret::new).into_iter().collect();
-    if url.password().is_none() && !url.username().is_empty() {
-        // A token in the user's place.
-        secrets.push(Secret::new(url.username()));
-    }
-    let query = url.query_pairs().filter(|(name, _)| is_secret_name(&name.to_ascii_lowercase()));
-    secrets.extend(query.map(|(_, value)| Secret::new(value)));
-    secrets
-}
-
-/// What a program inherits from us, and may print.
-fn secrets_inherited() -> impl Iterator<Item = Secret> {
-    let named = std::env::vars_os().filter_map(|(name, value)| {
-        let name = name.to_str()?.to_ascii_lowercase();
-        is_secret_name(&name).then_some(value)
-    });
-    // Paths to keys and sockets are no secrets.
-    let values = named.filter_map(|value| value.into_string().ok());
-    values.filter(|value| !value.starts_with('/')).map(Secret::new)
-}
-
-impl Target {
-    fn new(spec: Spec) -> Self {
-        let name = settings::server_name(&spec);
-        let more = match &spec.server {
-            Server::Child(child) if !child.args.is_empty() => " …",
-            _ => "",
-        };
-        Self { name: format!("{name}{more}"), spec: Ok(spec) }
-    }
-
-    fn scrubber(&self) -> Scrubber {
-        self.spec.as_ref().map(|spec| settings::scrubber(spec).clone()).unwrap_or_default()
-    }
-
-    /// A report may be shown to anybody: no header of the user's is echoed in it, whatever its name,
-    /// and no argument that looks like a credential.
-    fn hide(&self) {
-        let Ok(spec) = &self.spec else { return };
-        match &spec.server {
-            Server::Http(settings) => {
-                for value in settings.headers.values() {
-                    let value = String::from_utf8_lossy(value.as_bytes());
-                    settings.scrubber.add(&Secret::new(value));
+async fn check(target: Target, check_options: CheckOptions, activity: Activity) -> Report {
+    let (name, scrubber) = (shown_name(&target), scrubber(&target));
+    let findings = match target.spec {
+        Ok(spec) => {
+            secrets::hide(&spec);
+            match spec.server {
+                Server::Http(http) => {
+                    remote::check(*http, spec.stages, check_options, activity).await
+                }
+                Server::Child(child) => {
+                    let hidden = spec.stages.hidden_tools;
+                    program::check(child, &hidden, check_options, activity).await
                 }
             }
-            Server::Child(settings) => {
-                let found = secrets_of(&settings.args).into_iter().chain(secrets_inherited());
-                found.for_each(|secret| settings.scrubber.add(&secret));
-                settings.env.iter().for_each(|(_, value)| settings.scrubber.add(value));
-            }
         }
-    }
-
-    async fn check(self, check_options: CheckOptions, activity: Activity) -> Report {
-        self.hide();
-        let scrubber = self.scrubber();
-        let findings = match self.spec {
-            Ok(Spec { server: Server::Http(settings), stages, .. }) => {
-                remote::check(*settings, stages, check_options, activity).await
-            }
-            Ok(Spec { server: Server::Child(settings), .. }) => {
-                program::check(settings, check_options, activity).await
-            }
-            Err(finding) => vec![*finding],
-        };
-        let home = std::env::var("HOME").or_else(|_| std::env::var("USERPROFILE")).ok();
-        let report = Report { target: self.name, findings };
-        report.for_others(|text| Untrusted(&scrubber.clean(text)).block(), home.as_deref())
-    }
+        Err(wrong) => vec![unusable(wrong)],
+    };
+    let home = std::env::var("HOME").or_else(|_| std::env::var("USERPROFILE")).ok();
+    let report = Report { target: name, findings };
+    report.for_others(|text| Untrusted(&scrubber.clean(text)).block(), home.as_deref())
 }
 
 /// Checks all that was typed.
@@ -255,84 +199,92 @@ pub(super) fn run(typed: &Check, line: &Line) -> Result<ExitCode, Failure> {
         // A trace is cleaned of the secrets of one server.
         return Err(Usage::new("--trace-file is for one target at a time").into());
     }
+    let options = &typed.connect.options;
     if let Some(first) = targets.first() {
-        logging::start(&typed.connect, &first.scrubber())?;
+        // `-v` is about the report here.
+        let mut log = typed.connect.clone();
+        log.options.verbose = None;
+        logging::start(&log, &scrubber(first))?;
     }
-    let timeout = typed.connect.options.timeout.filter(|limit| !limit.is_zero());
-    let check_options =
-        CheckOptions { limit: timeout.unwrap_or(limits::CHECK_TIMEOUT), login: typed.login };
-    on_runtime(check_all(targets, check_options, typed.json, typed.strict))
+    let timeout = options.timeout.filter(|limit| !limit.is_zero());
+    let check_options = CheckOptions {
+        limit: timeout.unwrap_or(limits::CHECK_TIMEOUT),
+        login: typed.login.then(|| options.oauth_login_timeout()),
+        audit: typed.audit,
+    };
+    let is_verbose = options.verbose == Some(true);
+    let layout = Layout { width: output::Page::of_stdout().width, is_verbose };
+    let layout = Some(layout).filter(|_| !typed.json);
+    let is_strict = typed.strict;
+    on_runtime(async move {
+        Ok(match check_all(targets, check_options, layout).await? {
+            None => ExitCode::from(130),
+            Some(Status::Failed) => ExitCode::from(3),
+            Some(Status::Warning) if is_strict => ExitCode::FAILURE,
+            Some(_) => ExitCode::SUCCESS,
+        })
+    })
 }
 
-/// One of the checks that are under way.
-struct Running {
-    name: String,
-    activity: Activity,
-    task: JoinHandle<Report>,
-}
-
-/// All at the same time, told in their order; until somebody has enough of it.
+/// Checks all at the same time, and prints the reports in their order; `None` if somebody has had
+/// enough of it, else the worst that was found.
 async fn check_all(
     targets: Vec<Target>,
     check_options: CheckOptions,
-    is_json: bool,
-    is_strict: bool,
-) -> Result<ExitCode, Failure> {
+    layout: Option<Layout>,
+) -> Result<Option<Status>, Failure> {
+    // A login has its own words on stderr.
+    let status = match check_options.login {
+        Some(_) => output::Status::hidden(),
+        None => output::Status::new("checking"),
+    };
     let turns = Arc::new(Semaphore::new(limits::CHECKS_AT_ONCE));
     let mut checks = Vec::new();
     for target in targets {
-        let (name, activity) = (target.name.clone(), Activity::default());
-        let (turns, doing) = (Arc::clone(&turns), activity.clone());
-        let task = tokio::spawn(async move {
+        let activity = Activity { target: shown_name(&target), status: status.clone() };
+        let turns = Arc::clone(&turns);
+        checks.push(tokio::spawn(async move {
             let _turn = turns.acquire().await;
-            target.check(check_options, doing).await
-        });
-        checks.push(Running { name, activity, task });
+            check(target, check_options, activity).await
+        }));
     }
-    let under_way: Vec<_> = checks.iter().map(|check| check.task.abort_handle()).collect();
-    let mut spinner = if check_options.login { Spinner::hidden() } else { Spinner::new() };
-    let told = tokio::select! {
+    let under_way: Vec<_> = checks.iter().map(JoinHandle::abort_handle).collect();
+    let worst = tokio::select! {
         biased;
-        // First: before a process is started, Ctrl-C must be heard.
+        // First: before a process is started, Ctrl-C must be listened for.
         () = os::terminated() => None,
-        worst = tell_all(checks, &mut spinner, is_json) => Some(worst),
+        worst = status.during(print_all(checks, &status, layout)) => Some(worst?),
     };
-    let Some(worst) = told else {
-        spinner.clear();
-        under_way.iter().for_each(AbortHandle::abort);
+    status.clear();
+    under_way.iter().for_each(AbortHandle::abort);
+    if worst.is_none() {
         tokio::select! {
             // All tasks but this one.
             () = explore::at_rest(1) => {}
             // Twice means now.
             () = os::terminated() => {}
         }
-        return Ok(ExitCode::from(130));
-    };
-    Ok(match worst? {
-        Status::Failed => ExitCode::from(3),
-        Status::Warning if is_strict => ExitCode::FAILURE,
-        _ => ExitCode::SUCCESS,
-    })
+    }
+    Ok(worst)
 }
 
 /// Prints the reports in their order; gives back the worst that is in them.
-async fn tell_all(
-    checks: Vec<Running>,
-    spinner: &mut Spinner,
-    is_json: bool,
+async fn print_all(
+    checks: Vec<JoinHandle<Report>>,
+    status: &output::Status,
+    layout: Option<Layout>,
 ) -> Result<Status, Failure> {
     let mut worst = Status::Skipped;
-    let width = output::Page::of_stdout().width;
-    if !is_json {
+    if layout.is_some() {
         print(&text::heading())?;
     }
-    for Running { name, activity, task } in checks {
-        let report = spinner.while_waiting(&name, &activity, task).await;
-        let report = report.map_err(|error| Failure::Unexpected(error.into()))?;
+    for check in checks {
+        let report = check.await.map_err(|error| Failure::Unexpected(error.into()))?;
         worst = worst.max(report.status());
-        match is_json {
-            true => report::print(&format!("{}\n", json::json(&report)))?,
-            false => print(&text::text(&report, width))?,
+        status.clear();
+        match layout {
+            None => report::print(&format!("{}\n", report.to_json()))?,
+            Some(layout) => print(&text::text(&report, layout))?,
         }
     }
     Ok(worst)
@@ -344,28 +296,5 @@ fn print(text: &str) -> Result<(), std::io::Error> {
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         printed => printed,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn arguments_that_are_credentials_are_known_by_flag_or_look() {
-        let found = |line: &str| {
-            let args: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-            let found = secrets_of(&args);
-            found.iter().map(|secret| secret.reveal().to_owned()).collect::<Vec<_>>()
-        };
-        assert_eq!(found("--token abc run"), ["abc"]);
-        assert_eq!(found("--api-key=abc --x=y"), ["abc"]);
-        assert_eq!(found("run 0123456789abcdef0 --port 80"), ["0123456789abcdef0"]);
-        assert_eq!(found("-y @scope/server-thing@2025.11.1 --verbose"), [""; 0]);
-        assert_eq!(found("--token --verbose"), [""; 0]);
-        assert_eq!(found("--API-Key Abc"), ["Abc"]);
-        assert_eq!(found("--token a=b"), ["a=b"]);
-        assert_eq!(found("run -e GITHUB_TOKEN=abc -e NODE_ENV=production"), ["abc"]);
-        assert_eq!(found("postgres://ann:pw@h/db --db=postgres://h/?api_key=k"), ["pw", "k"]);
     }
 }

@@ -1,6 +1,5 @@
 //! Checks a server that is a program: whether it is there, starts, answers and leaves.
 
-use std::collections::VecDeque;
 use std::env;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -8,9 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::finding::{Finding, Status, counted, ms};
-use super::spinner::Activity;
-use super::{CheckOptions, contents};
+use super::{Activity, CheckOptions, contents};
 use crate::report::plain;
+use mcp_span::bridge::HiddenTools;
 use mcp_span::client::{Client, Options, Spec};
 use mcp_span::error::{Error, Kind};
 use mcp_span::limits::{self, Timeouts};
@@ -25,120 +24,126 @@ const BEHIND: [&str; 5] = ["transport", "server", "round-trip", "contents", "goo
 #[derive(Debug, Default)]
 struct Written {
     count: usize,
-    first: Vec<String>,
-    last: VecDeque<String>,
+    first_and_last: Vec<String>,
 }
 
 impl Written {
     fn note(&mut self, line: &str) {
         self.count += 1;
-        let line = Untrusted(line).excerpt(limits::ERROR_TEXT);
-        if self.first.len() < limits::CHECK_STDERR_FIRST {
-            self.first.push(line);
-            return;
+        if self.first_and_last.len() == limits::CHECK_STDERR_FIRST + limits::CHECK_STDERR {
+            self.first_and_last.remove(limits::CHECK_STDERR_FIRST);
         }
-        if self.last.len() == limits::CHECK_STDERR {
-            self.last.pop_front();
+        self.first_and_last.push(plain(&Untrusted(line).excerpt(limits::ERROR_TEXT)));
+    }
+
+    fn left_out(&self) -> usize {
+        self.count - self.first_and_last.len()
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let mut lines = self.first_and_last.clone();
+        if self.left_out() > 0 {
+            let gap = format!("… {} …", counted(self.left_out(), "line"));
+            lines.insert(limits::CHECK_STDERR_FIRST, gap);
         }
-        self.last.push_back(line);
+        lines
     }
 
     /// It is no fault to write beside one's messages.
-    fn told(&self) -> Finding {
-        let left_out = self.count - self.first.len() - self.last.len();
-        let summary = match self.count {
-            0 => "silent".to_owned(),
-            count if left_out > 0 => {
-                format!("{}, of which the first and the last are shown", counted(count, "line"))
+    fn finding(&self) -> Finding {
+        let summary = match (self.count, self.left_out()) {
+            (0, _) => "silent".to_owned(),
+            (count, 0) => counted(count, "line"),
+            (count, _) => {
+                format!("{}, first and last shown", counted(count, "line"))
             }
-            count => counted(count, "line"),
         };
-        let gap = (left_out > 0).then(|| format!("… {} …", counted(left_out, "line")));
-        let begins = self.first.iter().map(|line| plain(line));
-        let ends = self.last.iter().map(|line| plain(line));
-        Finding::ok("stderr", summary).details(begins.chain(gap).chain(ends))
+        Finding::ok("stderr", summary).details(self.lines())
     }
 }
 
-type Lines = Arc<Mutex<Written>>;
-
-fn locked(lines: &Lines) -> MutexGuard<'_, Written> {
-    lines.lock().unwrap_or_else(PoisonError::into_inner)
+fn locked(written: &Mutex<Written>) -> MutexGuard<'_, Written> {
+    written.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// All that can be said about the program.
 pub(super) async fn check(
     mut settings: ChildSettings,
+    hidden: &HiddenTools,
     check_options: CheckOptions,
     activity: Activity,
 ) -> Vec<Finding> {
     let mut findings = vec![command(&settings.program)];
-    let heard = Lines::default();
-    let lines = Arc::clone(&heard);
-    settings.on_stderr = Some(Arc::new(move |line: &str| locked(&lines).note(line)));
+    let written = Arc::new(Mutex::new(Written::default()));
+    let noted = Arc::clone(&written);
+    settings.on_stderr = Some(Arc::new(move |line: &str| locked(&noted).note(line)));
+    let limit = check_options.limit;
     let mut spec = Spec::child(settings);
-    spec.set_timeouts(Timeouts {
-        quick: Some(check_options.limit),
-        work: Some(check_options.limit),
-    });
+    spec.set_timeouts(Timeouts { quick: Some(limit), work: Some(limit) });
     activity.now("starting");
     let begun = Instant::now();
-    match contents::connect(spec, Options::default(), check_options.limit).await {
+    let whole = limit.saturating_mul(limits::CHECK_HANDSHAKE);
+    match contents::connect(spec, Options::default(), whole).await {
         Ok(client) => {
             let took = begun.elapsed();
-            let summary = format!("started and shaken hands with ({})", ms(took));
+            let summary = format!("initialized in {}", ms(took));
             findings.push(Finding::ok("start", summary).took(took));
-            findings.extend(of_client(&client, check_options.limit, &activity).await);
+            findings.extend(of_client(&client, hidden, limit, &activity).await);
         }
         Err(failure) => {
             let is_missing = findings.iter().any(|finding| finding.status == Status::Failed);
             findings.push(match failure.kind {
-                Kind::Spawn if is_missing => Finding::skipped("start", "there is nothing to start"),
-                _ => unstarted(&failure),
+                Kind::Spawn if is_missing => Finding::skipped("start", "nothing to start"),
+                _ => unstarted(&failure, locked(&written).lines()),
             });
-            let why = "there was no handshake";
+            let why = "no handshake";
             findings.extend(BEHIND.iter().map(|check| Finding::skipped(check, why)));
         }
     }
-    findings.push(locked(&heard).told());
+    findings.push(locked(&written).finding());
     findings
 }
 
-/// Why there was no handshake. What it wrote last stands under `stderr`.
-fn unstarted(failure: &Error) -> Finding {
+/// Why no handshake: mostly for a reason that the program `wrote` itself.
+fn unstarted(failure: &Error, wrote: Vec<String>) -> Finding {
     let mut finding = contents::of_failure("start", failure);
     let (meaning, next) = match failure.kind {
-        Kind::Spawn => ("The system does not start the program", None),
+        Kind::Spawn => ("The system refuses to start the program", None),
         Kind::Timeout => (
-            "The program runs, and does not answer the handshake on its stdout: is it an MCP server that speaks over stdio?",
+            "The program runs, but does not answer the handshake on stdout: is it an MCP server that speaks over stdio?",
             Some(
-                "Try the command in a terminal; a server may need an argument such as `stdio`, or more --timeout",
+                "Try the command in a terminal; the server may need an argument such as `stdio`, or a longer --timeout",
             ),
         ),
         Kind::Closed => {
             finding.details.clear();
             (
-                "The program has ended before it answered the handshake",
-                Some("See below what it wrote to its stderr, and try the command in a terminal"),
+                "The program exited before it answered the handshake",
+                Some("Read what it wrote to stderr, and try the command in a terminal"),
             )
         }
-        _ => ("The program answers, but does not shake hands", None),
+        _ => ("The program answers, but refuses the handshake", None),
     };
     if let Some(next) = next {
         finding.next_step = Some(next.to_owned());
     }
-    finding.meaning(meaning)
+    finding.meaning(meaning).details(wrote)
 }
 
-async fn of_client(client: &Client, limit: Duration, activity: &Activity) -> Vec<Finding> {
+async fn of_client(
+    client: &Client,
+    hidden: &HiddenTools,
+    limit: Duration,
+    activity: &Activity,
+) -> Vec<Finding> {
     let server = client.server();
     let mut findings = vec![
         Finding::ok("transport", format!("stdio, revision {}", plain(client.protocol_version()))),
         contents::server(server, &server["serverInfo"]),
     ];
     activity.now("listing what there is");
-    findings.push(contents::pings(client, limit).await);
-    findings.push(contents::count(client, limit).await);
+    findings.push(contents::round_trips(client, "ping", limit).await);
+    findings.push(contents::count(client, hidden, limit).await);
     activity.now("saying goodbye");
     let begun = Instant::now();
     client.close().await;
@@ -149,16 +154,16 @@ async fn of_client(client: &Client, limit: Duration, activity: &Activity) -> Vec
 /// How it has left, by the time that it took: the end of its stdin, SIGTERM or SIGKILL.
 fn goodbye(took: Duration) -> Finding {
     if took < limits::CHILD_LEAVES {
-        let summary = format!("it leaves when its stdin ends ({})", ms(took));
+        let summary = format!("exits when stdin closes ({})", ms(took));
         return Finding::ok("goodbye", summary).took(took);
     }
     let summary = match took < limits::CHILD_LEAVES + limits::CHILD_TERMINATES {
-        true => "it does not leave when its stdin ends, but does on SIGTERM",
-        false => "it leaves neither when its stdin ends nor on SIGTERM, and was killed",
+        true => "does not exit when stdin closes, but on SIGTERM",
+        false => "exits neither when stdin closes nor on SIGTERM, and was killed",
     };
     Finding::warning("goodbye", summary)
-        .meaning("Clients that are less thorough leave it behind: such processes pile up")
-        .next_step("The server should end when its stdin does")
+        .meaning("Clients that only close stdin leave such processes behind")
+        .next_step("The server should exit when its stdin closes")
         .took(took)
 }
 
@@ -168,9 +173,9 @@ fn command(program: &OsStr) -> Finding {
     match find(program) {
         Some(path) if path.as_os_str() == program => Finding::ok("command", shown),
         Some(path) => Finding::ok("command", format!("{shown} is {}", path.display())),
-        None => Finding::failed("command", format!("'{shown}' is not there"))
-            .meaning("No folder of PATH has a program of this name, or there is no such file")
-            .next_step("Is it installed? Programs that a desktop starts often have a shorter PATH than a terminal: an absolute path always works"),
+        None => Finding::failed("command", format!("'{shown}' not found"))
+            .meaning("There is no such file, or no directory of PATH has a program of this name")
+            .next_step("Is it installed? Programs started by a desktop often have a shorter PATH than a terminal: use an absolute path"),
     }
 }
 
@@ -199,12 +204,12 @@ mod tests {
     fn the_last_lines_of_many_are_shown_and_few_are_kept() {
         let mut written = Written::default();
         (1..=13).for_each(|n| written.note(&n.to_string()));
-        let told = written.told();
+        let told = written.finding();
         assert_eq!((&*told.summary, told.details.len()), ("13 lines", 13));
         (14..=1000).for_each(|n| written.note(&n.to_string()));
-        assert_eq!((written.first.len(), written.last.len()), (3, 10));
-        let told = written.told();
-        assert_eq!(told.summary, "1000 lines, of which the first and the last are shown");
+        assert_eq!(written.first_and_last.len(), 13);
+        let told = written.finding();
+        assert_eq!(told.summary, "1000 lines, first and last shown");
         assert_eq!(told.details[2..5], ["3", "… 987 lines …", "991"]);
         assert_eq!(told.details.last().unwrap(), "1000");
     }

@@ -1,27 +1,36 @@
-//! Checks a server over HTTP, from its name to what it lists.
+//! Checks a server over HTTP: connects as the bridge does, with a recorder on the traffic, and lets
+//! the rules say what the recording means.
 
-use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
-use http::header::AUTHORIZATION;
-use serde_json::Value;
+use http::HeaderMap;
+use http::header::USER_AGENT;
 
-use super::door::{Door, Heard};
+use super::address::Way;
+use super::exchange::Exchange;
 use super::finding::Finding;
-use super::spinner::Activity;
-use super::transport::{self, Opening, Spoken};
-use super::{CheckOptions, address, authorization, contents, session, suspicion, tls};
-use mcp_span::auth::{Credentials, Granted, Login};
+use super::transport::Spoken;
+use super::{
+    Activity, CheckOptions, address, audit, authorization, contents, diagnose, session, tls,
+    transport,
+};
+use mcp_span::Error;
 use mcp_span::bridge::{Policy, Stages};
-use mcp_span::client::{Options, Server, Spec};
-use mcp_span::error::Error;
+use mcp_span::client::{Client, Options, Server, Spec};
+use mcp_span::error::Kind;
 use mcp_span::limits::{self, Timeouts};
-use mcp_span::net::{self, Endpoint};
+use mcp_span::net::{Endpoint, Recorder};
+use mcp_span::revision::Revision;
 use mcp_span::revision::translate::SERVER_INFO;
-use mcp_span::transport::http::HttpSettings;
+use mcp_span::secret::{Scrubber, shown};
+use mcp_span::transport::http::{HttpSettings, Transport};
 
-/// What cannot be looked at without a connection, in the order of a report.
-const BEHIND: [&str; 11] = [
+/// All checks but that of the URL itself, in the order of a report.
+const CHECKS: [&str; 15] = [
+    "name",
+    "proxy",
+    "connection",
+    "tls",
     "http",
     "transport",
     "server",
@@ -35,8 +44,8 @@ const BEHIND: [&str; 11] = [
     "clock",
 ];
 
-/// Checks that are about an MCP server, and not about who we are to it.
-const OF_SERVER: [&str; 5] = ["server", "session", "session-unknown", "session-end", "stream"];
+/// Those that are made with `--audit` alone.
+const AUDITS: [&str; 4] = ["session-unknown", "session-end", "stream", "clock"];
 
 /// All that can be said about the server.
 pub(super) async fn check(
@@ -46,263 +55,290 @@ pub(super) async fn check(
     activity: Activity,
 ) -> Vec<Finding> {
     settings.net.connect_timeout = settings.net.connect_timeout.min(check_options.limit);
+    settings.may_log_in = check_options.login.is_some();
     let url = &settings.url;
-    let mut findings = vec![address::url(url)];
-    let endpoint = match Endpoint::new(url) {
-        Ok(endpoint) => endpoint,
-        Err(error) => {
-            findings[0] = Finding::of_error("url", &error);
-            return findings;
-        }
-    };
-    activity.now("connecting");
-    let look = net::look(&settings.net, &endpoint).await;
-    findings.extend(address::way(url, &look));
-    let is_checked = !settings.net.tls.insecure;
-    let is_https = url.scheme() == "https";
-    findings.push(tls::tls(&look, is_https, is_checked, SystemTime::now()));
-    if look.fault().is_some() {
-        findings.extend(skipped(&BEHIND, "there is no connection"));
-        return findings;
+    if let Err(error) = Endpoint::new(url) {
+        return vec![Finding::of_error("url", &error)];
     }
-    let visit = Visit { settings, stages, check_options, activity };
-    let behind = visit.go().await;
-    // In the order of a report, whatever the order in which it was found out.
-    let mut behind: Vec<Finding> = behind;
-    behind.sort_by_key(|finding| BEHIND.iter().position(|name| *name == finding.check));
-    findings.extend(behind);
-    findings
+    let url = address::url(url);
+    let found = Remote { settings, stages, check_options, activity }.check().await;
+    std::iter::once(url).chain(found.completed(check_options.audit)).collect()
 }
 
-fn skipped<'a>(checks: &'a [&'static str], why: &'a str) -> impl Iterator<Item = Finding> + 'a {
-    checks.iter().map(move |check| Finding::skipped(check, why))
+/// What was found, and why the rest was not.
+struct Found {
+    findings: Vec<Finding>,
+    gap: &'static str,
 }
 
-/// A visit to a server that can be connected to.
-struct Visit {
+impl Found {
+    /// In the order of a report, with the reason where there is no finding.
+    fn completed(mut self, audit: bool) -> Vec<Finding> {
+        let wanted = |check: &&str| audit || !AUDITS.contains(check);
+        for check in CHECKS.into_iter().filter(wanted) {
+            // A server need not say what its clock shows.
+            if check != "clock" && !self.findings.iter().any(|finding| finding.check == check) {
+                self.findings.push(Finding::skipped(check, self.gap));
+            }
+        }
+        self.findings
+            .sort_by_key(|finding| CHECKS.iter().position(|check| *check == finding.check));
+        self.findings
+    }
+}
+
+/// A server that can be connected to.
+struct Remote {
     settings: HttpSettings,
     stages: Stages,
     check_options: CheckOptions,
     activity: Activity,
 }
 
-impl Visit {
-    async fn go(self) -> Vec<Finding> {
-        let credentials = self.settings.credentials.clone();
-        let mut door = match Door::new(&self.settings, self.check_options.limit) {
-            Ok(door) => door,
-            Err(error) => return vec![Finding::of_error("transport", &error)],
+/// A client, or why there is none, and what has crossed.
+struct Attempt {
+    client: Result<Client, Error>,
+    recorder: Recorder,
+    limit: Duration,
+    scrubber: Scrubber,
+}
+
+impl Attempt {
+    fn exchanges(&self) -> Vec<Exchange> {
+        let exchanges = self.recorder.exchanges().into_iter();
+        exchanges.map(|exchange| Exchange::new(exchange, self.limit, &self.scrubber)).collect()
+    }
+}
+
+impl Remote {
+    async fn check(self) -> Found {
+        self.activity.now("connecting");
+        let attempt = self.connect(self.settings.clone()).await;
+        let (mut way, is_open) = self.way(&attempt).await;
+        let mut found = match &attempt.client {
+            _ if !is_open => Found { findings: Vec::new(), gap: "no connection" },
+            Ok(client) => self.connected(client, &attempt).await,
+            Err(failure) => self.unconnected(&attempt, failure).await,
         };
-        self.activity.now("asking for credentials");
-        let granted = match &credentials {
-            None => None,
-            Some(credentials) => match credentials.get(Login::Never).await {
-                Ok(granted) => Some(granted),
-                Err(error) => {
-                    let why = "there are no credentials to send";
-                    let mut findings = vec![authorization::unavailable(&error)];
-                    let others = BEHIND.iter().filter(|name| **name != "authorization");
-                    findings.extend(others.map(|check| Finding::skipped(check, why)));
-                    return findings;
-                }
-            },
-        };
-        if let Some(granted) = &granted {
-            door.grant(granted.clone());
-        }
-        self.activity.now("shaking hands");
+        found.findings.append(&mut way);
+        found
+    }
+
+    /// What is known of the connection, and whether there is one, if one was wanted.
+    async fn way(&self, attempt: &Attempt) -> (Vec<Finding>, bool) {
+        let connections = attempt.recorder.connections();
+        let Some(connection) = connections.first() else { return (Vec::new(), true) };
+        let url = &self.settings.url;
+        let is_https = url.scheme() == "https";
+        let is_open = connection.reached.is_some() && (connection.secured.is_some() || !is_https);
+        let exchanges = attempt.exchanges();
+        let fault = exchanges.first().and_then(|exchange| exchange.response.as_ref().err());
+        let way = Way { url, connection, fault: fault.filter(|_| !is_open) };
+        let dead = address::dead_addresses(connection).await;
+        let is_checked = !self.settings.net.tls.insecure;
+        let tls = tls::tls(&way, is_checked, SystemTime::now());
+        (way.findings(dead).into_iter().chain([tls]).collect(), is_open)
+    }
+
+    async fn unconnected(&self, attempt: &Attempt, failure: &Error) -> Found {
         let wanted = self.settings.transport;
-        let mut opening = transport::open(&door, wanted).await;
-        let mut failure = None;
-        if let (Spoken::Refused(heard), Some(credentials), Some(granted)) =
-            (&opening.spoken, &credentials, &granted)
-        {
-            match self.others(credentials, granted, heard).await {
-                Ok(Some(newer)) => {
-                    door.grant(newer);
-                    opening = transport::open(&door, wanted).await;
+        let exchanges = attempt.exchanges();
+        let is_refused = exchanges.iter().any(Exchange::is_refused);
+        if wanted == Transport::Auto || is_refused || exchanges.is_empty() {
+            return self.failed(&exchanges, failure).await;
+        }
+        // What was asked for does not work: what else does?
+        let any = HttpSettings { transport: Transport::Auto, ..self.settings.clone() };
+        let other = self.connect(any).await;
+        match &other.client {
+            Err(failure) => self.failed(&other.exchanges(), failure).await,
+            Ok(client) => {
+                client.close().await;
+                let other = other.exchanges();
+                let mut finding = transport::other_only(&other, client.protocol_version(), wanted);
+                if let Some(exchange) = exchanges.first() {
+                    finding = finding.exchange(exchange);
                 }
-                Ok(None) => {}
-                Err(error) => failure = Some(error),
+                let mut findings = self.of_http(&exchanges);
+                findings.push(finding);
+                Found { findings, gap: "the server speaks another transport" }
             }
         }
-        self.opened(&door, opening, failure).await
     }
 
-    /// Other credentials, if they can be had without bothering anybody who does not want that.
-    async fn others(
-        &self,
-        credentials: &Arc<Credentials>,
-        granted: &Granted,
-        heard: &Heard,
-    ) -> Result<Option<Granted>, Error> {
-        if let (Some(oauth), Some(peer)) = (credentials.oauth(), heard.peer) {
-            oauth.met(peer);
-        }
-        let login = if self.check_options.login { Login::Allowed } else { Login::Never };
-        self.activity.now("asking for other credentials");
-        credentials.after_refusal(granted, heard.status, &heard.headers, false, login).await
-    }
-
-    async fn opened(&self, door: &Door, opening: Opening, failure: Option<Error>) -> Vec<Finding> {
-        let mut findings = Vec::new();
-        let is_secure = self.settings.url.scheme() == "https";
-        let is_usable = match &opening.finding {
-            Some(finding) => finding.status < super::finding::Status::Failed,
-            None => false,
-        };
-        if let Some(first) = &opening.first {
-            findings.push(suspicion::http(first, is_secure));
-            findings.extend(suspicion::clock(&first.headers, SystemTime::now()));
-        }
-        findings.extend(opening.finding);
-        match opening.spoken {
-            Spoken::Refused(heard) => {
-                findings.extend(self.turned_away(&heard, failure, is_secure).await);
-            }
-            Spoken::Nothing => {
-                findings.extend(skipped(&OF_SERVER, "no MCP server was found"));
-                let rest = ["authorization", "round-trip", "contents"];
-                findings.extend(skipped(&rest, "no MCP server was found"));
-            }
-            spoken if !is_usable => {
-                if let Spoken::Streamable(session) = &spoken {
-                    session::leave(door, session).await;
-                }
-                let why = "the server does not speak what was asked for";
-                findings.extend(skipped(&OF_SERVER, why));
-                findings.extend(skipped(&["round-trip", "contents"], why));
-            }
-            spoken => {
-                let has_header = door.headers().contains_key(AUTHORIZATION);
-                findings.push(authorization::taken(&self.settings, has_header).await);
-                findings.extend(self.of_server(door, spoken).await);
-            }
-        }
-        findings
-    }
-
-    /// The server does not let us in.
-    async fn turned_away(
-        &self,
-        heard: &Heard,
-        failure: Option<Error>,
-        is_secure: bool,
-    ) -> Vec<Finding> {
-        self.activity.now("looking for a way to log in");
-        let why = "the server refuses us before it says anything";
-        let mut findings = vec![suspicion::http(heard, is_secure)];
-        findings.extend(suspicion::clock(&heard.headers, SystemTime::now()));
-        findings.extend(skipped(&["transport"], why));
-        findings.extend(skipped(&OF_SERVER, why));
-        let login = failure.as_ref().filter(|_| self.check_options.login);
-        let mut refused = authorization::refused(&self.settings, heard, login).await;
-        if let (None, Some(failure)) = (login, &failure) {
-            refused = refused.detail(format!("renewal: {}", failure.message));
-        }
-        findings.push(refused);
-        findings.extend(skipped(&["round-trip", "contents"], why));
-        findings
-    }
-
-    async fn of_server(&self, door: &Door, spoken: Spoken) -> Vec<Finding> {
-        let mut findings = Vec::new();
-        let mut said = None;
-        match spoken {
-            Spoken::Streamable(session) => {
-                self.activity.now("looking at sessions");
-                let wants_stream = self.settings.server_stream;
-                findings.extend(session::look(door, &session, wants_stream).await);
-                findings.push(contents::server(&session.server, &session.server["serverInfo"]));
-                said = Some(session.server);
-            }
-            Spoken::Modern(about) => {
-                let sessions = ["session", "session-unknown", "session-end"];
-                findings.extend(skipped(&sessions, "the modern era has no sessions"));
-                let stream = "the modern era has subscriptions in its place";
-                findings.extend(skipped(&["stream"], stream));
-                findings.push(contents::server(&about, &about["_meta"][SERVER_INFO]));
-                findings.push(questions(door).await);
-                said = Some(about);
-            }
-            _ => {
-                let sessions = ["session", "session-unknown", "session-end"];
-                findings.extend(skipped(&sessions, "the stream is the session"));
-                findings.push(Finding::ok("stream", "open: this transport has one for everything"));
-            }
-        }
-        findings.extend(self.by_client(door, said).await);
-        // What was measured in another way stands already.
-        let mut seen = Vec::new();
-        findings.retain(|finding| {
-            let is_new = !seen.contains(&finding.check);
-            seen.push(finding.check);
-            is_new
-        });
-        findings
-    }
-
-    /// The same server through the client that all other commands use.
-    async fn by_client(&self, door: &Door, said: Option<Value>) -> Vec<Finding> {
-        self.activity.now("listing what there is");
-        let limit = self.check_options.limit;
-        let client = match contents::connect(self.spec(door), Options::default(), limit).await {
-            Ok(client) => client,
-            Err(failure) => {
-                let mut findings = vec![contents::of_failure("contents", &failure)];
-                let why = "the client did not get through";
-                findings.extend(skipped(&["server", "round-trip"], why));
-                return findings;
-            }
-        };
-        let mut findings = Vec::new();
-        if said.is_none() {
-            let server = client.server();
-            findings.push(
-                contents::server(server, &server["serverInfo"]).detail(format!(
-                    "revision: {}",
-                    crate::report::plain(client.protocol_version())
-                )),
-            );
-        }
-        findings.push(contents::count(&client, limit).await);
-        self.activity.now("measuring round trips");
-        findings.push(contents::pings(&client, limit).await);
-        client.close().await;
-        findings
-    }
-
-    /// As the bridge would connect, but without patience, and with the credentials of the moment.
-    fn spec(&self, door: &Door) -> Spec {
-        let mut http = self.settings.clone();
-        http.headers = door.headers();
-        http.credentials = None;
-        http.server_stream = false;
+    /// Connects as the bridge would, but without patience.
+    async fn connect(&self, mut http: HttpSettings) -> Attempt {
+        let CheckOptions { limit, login, .. } = self.check_options;
+        let recorder = Recorder::default();
+        http.net.recorder = Some(recorder.clone());
         http.away_wait = Duration::ZERO;
-        http.timeouts = Timeouts {
-            quick: Some(self.check_options.limit),
-            work: Some(self.check_options.limit),
-        };
+        http.timeouts = Timeouts { quick: Some(limit), work: Some(limit) };
+        let login_wait = login.unwrap_or_default();
+        http.login_wait = login_wait;
         let policy = Policy {
             timeouts: http.timeouts,
             connect_wait: Duration::ZERO,
             away_wait: Duration::ZERO,
+            login_wait,
             ..Policy::default()
         };
         let stages = Stages { protocol: self.stages.protocol, ..Stages::default() };
-        Spec { server: Server::Http(Box::new(http)), policy, stages }
+        let spec = Spec { server: Server::Http(Box::new(http)), policy, stages };
+        let whole = limit.saturating_mul(limits::CHECK_HANDSHAKE) + login_wait;
+        let client = contents::connect(spec, Options::default(), whole).await;
+        Attempt { client, recorder, limit, scrubber: self.settings.scrubber.clone() }
     }
-}
 
-/// A modern server has no pings: it is asked what it is.
-async fn questions(door: &Door) -> Finding {
-    let mut times = Vec::new();
-    for _ in 0..limits::ROUND_TRIPS {
-        let begun = Instant::now();
-        if let Err(unheard) = door.ask(transport::discover()).await {
-            return Finding::of_error("round-trip", &unheard.error).exchange(&unheard.exchange);
-        }
-        times.push(begun.elapsed());
+    /// What the first answer says beside its content.
+    fn of_http(&self, exchanges: &[Exchange]) -> Vec<Finding> {
+        let Some(first) = exchanges.iter().find_map(|exchange| exchange.response.as_ref().ok())
+        else {
+            return Vec::new();
+        };
+        let http = diagnose::http(first, self.settings.url.scheme() == "https");
+        let headers = Some(&first.recorded.headers).filter(|_| self.check_options.audit);
+        let clock = headers.and_then(|headers| audit::clock(headers, SystemTime::now()));
+        std::iter::once(http).chain(clock).collect()
     }
-    session::round_trips(times, "questions")
+
+    /// There is no session.
+    async fn failed(&self, exchanges: &[Exchange], failure: &Error) -> Found {
+        let mut findings = self.of_http(exchanges);
+        let is_secret = matches!(failure.kind, Kind::Credentials | Kind::Login);
+        let gap = match exchanges.last() {
+            None if is_secret => {
+                findings.push(authorization::unavailable(failure));
+                "no credentials to send"
+            }
+            None => {
+                findings.push(contents::of_failure("transport", failure));
+                "no MCP server found"
+            }
+            Some(last) if last.is_refused() => {
+                self.activity.now("looking for a way to log in");
+                let refused = authorization::refused(&self.settings, last, failure);
+                findings.push(refused.await.exchange(last));
+                "the server requires credentials first"
+            }
+            Some(last) => {
+                let handshake = exchanges.iter().rfind(|exchange| exchange.is("initialize"));
+                findings.push(self.handshake(handshake.unwrap_or(last), failure).await);
+                "no MCP server found"
+            }
+        };
+        Found { findings, gap }
+    }
+
+    async fn handshake(&self, exchange: &Exchange, failure: &Error) -> Finding {
+        match &exchange.response {
+            // It is taken, and not answered: by whom, only the client knows.
+            Ok(response) if response.is_stream() || response.status == 202 => {
+                contents::of_failure("transport", failure)
+                    .meaning("The server accepts the handshake, but does not answer it")
+                    .exchange(exchange)
+            }
+            Ok(response) if diagnose::may_be_elsewhere(response) => {
+                diagnose::handshake(exchange, &self.elsewhere().await)
+            }
+            _ => diagnose::handshake(exchange, &[]),
+        }
+    }
+
+    /// The usual paths of this origin where something answers as MCP does. What is for the endpoint
+    /// that was named does not go there.
+    async fn elsewhere(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        for (path, transport) in [("/mcp", Transport::Http), ("/sse", Transport::Sse)] {
+            let mut url = self.settings.url.clone();
+            if url.path().trim_end_matches('/') == path {
+                continue;
+            }
+            url.set_path(path);
+            url.set_query(None);
+            // It fails for URLs without a host alone.
+            let _ = url.set_username("").and_then(|()| url.set_password(None));
+            let place = shown(&url);
+            let agent = self.settings.headers.get(USER_AGENT).cloned();
+            let settings = HttpSettings {
+                url,
+                transport,
+                headers: HeaderMap::from_iter(agent.map(|agent| (USER_AGENT, agent))),
+                credentials: None,
+                server_stream: false,
+                ..self.settings.clone()
+            };
+            match self.connect(settings).await.client {
+                Ok(client) => client.close().await,
+                Err(failure) if failure.status == Some(401) => {}
+                Err(_) => continue,
+            }
+            found.push(place);
+        }
+        found
+    }
+
+    async fn connected(&self, client: &Client, attempt: &Attempt) -> Found {
+        let CheckOptions { limit, audit, .. } = self.check_options;
+        self.activity.now("measuring round trips");
+        let handshake = attempt.exchanges();
+        let spoken = Spoken::of(&handshake);
+        // A modern server has no pings: it is asked what it is.
+        let is_modern = matches!(spoken, Spoken::Modern(_));
+        let question = if is_modern { "server/discover" } else { "ping" };
+        let mut findings = vec![contents::round_trips(client, question, limit).await];
+        self.activity.now("listing what there is");
+        findings.push(contents::count(client, &self.stages.hidden_tools, limit).await);
+        let audit = audit && spoken == Spoken::Legacy;
+        if audit {
+            self.activity.now("auditing it");
+            if self.settings.server_stream {
+                audit::watch_stream(&attempt.recorder, limit).await;
+            }
+        }
+        let exchanges = attempt.exchanges();
+        client.close().await;
+        findings.extend(self.of_http(&exchanges));
+        let mut transport = transport::spoken(&exchanges, client.protocol_version());
+        if audit && audit::speaks_modern(&exchanges, &self.settings, limit).await {
+            let revision = Revision::LATEST_MODERN;
+            transport.summary += &format!("; {revision} (modern era) as well");
+        }
+        findings.push(transport);
+        findings.push(authorization::taken(&self.settings, &exchanges).await);
+        let (of_server, gap) = self.of_server(client, &exchanges);
+        findings.extend(of_server);
+        if audit {
+            findings.extend(self.audited(&exchanges, &attempt.exchanges()).await);
+        }
+        Found { findings, gap }
+    }
+
+    /// Who the server is, and whether its session holds; else why there is none.
+    fn of_server(&self, client: &Client, exchanges: &[Exchange]) -> (Vec<Finding>, &'static str) {
+        let said = client.server();
+        let server = contents::server(said, &said["serverInfo"]);
+        match Spoken::of(exchanges) {
+            Spoken::Legacy => (vec![server, session::session(exchanges)], "not checked"),
+            // Its own words: the client's are a translation.
+            Spoken::Modern(about) => (
+                vec![contents::server(about, &about["_meta"][SERVER_INFO])],
+                "the modern era has no sessions",
+            ),
+            Spoken::Sse => {
+                let revision = crate::report::plain(client.protocol_version());
+                (vec![server.detail(format!("revision: {revision}"))], "the stream is the session")
+            }
+        }
+    }
+
+    /// `open` is what had crossed before the client left.
+    async fn audited(&self, open: &[Exchange], closed: &[Exchange]) -> [Finding; 3] {
+        let limit = self.check_options.limit;
+        let unknown = audit::ask_in_unknown_session(open, &self.settings, limit).await;
+        [
+            audit::unknown_session(unknown.as_ref()),
+            audit::session_end(closed),
+            audit::stream(open, self.settings.server_stream),
+        ]
+    }
 }

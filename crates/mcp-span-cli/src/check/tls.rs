@@ -2,62 +2,61 @@
 
 use std::time::{Duration, SystemTime};
 
+use super::address::Way;
 use super::finding::{Finding, ms};
 use mcp_span::limits;
-use mcp_span::net::{Certificate, Look, ProbeStep, Secured};
+use mcp_span::net::Certificate;
 
 const DAY: u64 = 24 * 60 * 60;
 
 /// What there is to say; `is_checked`: certificates are looked at by the bridge, too.
-pub(super) fn tls(look: &Look, is_https: bool, is_checked: bool, now: SystemTime) -> Finding {
-    let Some(step) = &look.tls else {
-        let why = if is_https { "there is no connection" } else { "the URL is plain http" };
-        return Finding::skipped("tls", why);
-    };
-    let found = match &step.outcome {
-        Ok(secured) => secure(secured, step, is_checked, now),
-        Err(error) => {
-            let mut finding = Finding::of_error("tls", error).meaning(meaning(&look.refused, now));
-            if !look.refused.is_empty() {
+pub(super) fn tls(way: &Way<'_>, is_checked: bool, now: SystemTime) -> Finding {
+    let refused = &way.connection.refused;
+    match (&way.connection.secured, way.fault) {
+        _ if way.url.scheme() != "https" => Finding::skipped("tls", "the URL is plain http"),
+        (Some((version, certificates, took)), _) => {
+            secure(&format!("{version} ({})", ms(*took)), certificates, is_checked, now).took(*took)
+        }
+        (None, Some(error)) if way.connection.reached.is_some() => {
+            let mut finding = Finding::of_error("tls", error).meaning(meaning(refused, now));
+            if !refused.is_empty() {
                 // They say more than the words of the layer below.
-                finding.details = chain(&look.refused, now);
+                finding.details = chain(refused, now);
             }
             finding
         }
-    };
-    found.took(step.took)
+        (None, _) => Finding::skipped("tls", "no connection"),
+    }
 }
 
 fn secure(
-    secured: &Secured,
-    step: &ProbeStep<Secured>,
+    summary: &str,
+    certificates: &[Certificate],
     is_checked: bool,
     now: SystemTime,
 ) -> Finding {
-    let summary = format!("{} ({})", secured.version, ms(step.took));
-    let lines = chain(&secured.chain, now);
-    let soonest = secured.chain.iter().map(|certificate| certificate.valid_until).min();
+    let soonest = certificates.iter().map(|certificate| certificate.valid_until).min();
     let left = soonest.map(|end| days(end, now));
     let finding = match left {
         _ if !is_checked => {
-            Finding::warning("tls", format!("{summary}; nobody checks who the server is"))
-                .meaning("With --insecure, whoever sits between here and the server can read and change everything")
-                .next_step("Leave --insecure out; name the authority of the server by --ca-cert")
+            Finding::warning("tls", format!("{summary}; certificate not verified"))
+                .meaning("With --insecure, anyone between here and the server can read and change everything")
+                .next_step("Drop --insecure; give the server's certificate authority with --ca-cert")
         }
         Some(left) if left < 0 => {
-            Finding::failed("tls", format!("{summary}; a certificate has expired"))
-                .meaning("Other programs will refuse the server")
+            Finding::failed("tls", format!("{summary}; certificate expired"))
+                .meaning("Other programs refuse the server")
                 .next_step("The server needs a new certificate")
         }
         Some(left) if left < i64::try_from(limits::CERTIFICATE_DAYS).unwrap_or(i64::MAX) => {
-            Finding::warning("tls", format!("{summary}; a certificate {}", ending(left)))
-                .meaning("When it has expired, the server will be refused")
-                .next_step("Renew it, or ask who runs the server to")
+            Finding::warning("tls", format!("{summary}; certificate {}", ending(left)))
+                .meaning("Once it has expired, clients refuse the server")
+                .next_step("Renew it, or ask the server's operator to")
         }
         Some(left) => Finding::ok("tls", format!("{summary}; valid for {left} days")),
         None => Finding::ok("tls", summary),
     };
-    finding.details(lines)
+    finding.details(chain(certificates, now))
 }
 
 /// Whole days until `end`; less than none if it is over.
@@ -99,9 +98,9 @@ fn line(certificate: &Certificate, now: SystemTime) -> String {
         }
     };
     let issuer = match issuer {
-        _ if *is_self_issued => "issued by itself".to_owned(),
+        _ if *is_self_issued => "self-signed".to_owned(),
         Some(issuer) => format!("issued by \"{issuer}\""),
-        None => "issued by nobody".to_owned(),
+        None => "without an issuer".to_owned(),
     };
     let date = |time: SystemTime| httpdate::fmt_http_date(time)[5..16].to_owned();
     let ending = ending(days(certificate.valid_until, now));
@@ -111,16 +110,14 @@ fn line(certificate: &Certificate, now: SystemTime) -> String {
 /// What it means that the handshake failed, by what was shown in it.
 fn meaning(refused: &[Certificate], now: SystemTime) -> &'static str {
     match refused.first() {
-        None => "There is no secure connection, so nothing was said to the server",
+        None => "There is no secure connection, so nothing was sent",
         Some(own) if own.valid_until < now => {
-            "The certificate is too old to be trusted; if the date is right, somebody has forgotten to renew it"
+            "The certificate has expired; unless this machine's date is wrong, it was not renewed"
         }
         Some(own) if own.is_self_issued && refused.len() == 1 => {
-            "Nobody but the server itself vouches for its certificate: anybody could have made it"
+            "No authority vouches for the certificate: anyone could have made it"
         }
-        Some(_) => {
-            "Whoever answers cannot prove to be the server of this URL, so nothing was said to it"
-        }
+        Some(_) => "The peer cannot prove to be the server of this URL, so nothing was sent",
     }
 }
 

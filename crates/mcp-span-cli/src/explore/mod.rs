@@ -26,5 +26,5 @@ pub(crate) use prompts::run as prompts;
 pub(crate) use raw::run as raw;
 pub(crate) use read::run as read;
 pub(crate) use resources::run as resources;
-pub(crate) use session::at_rest;
+pub(crate) use session::{at_rest, hide_secrets};
 pub(crate) use tools::run as tools;

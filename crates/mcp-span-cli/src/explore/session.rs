@@ -147,7 +147,7 @@ fn tool_names(typed: &Target) -> Option<ToolNames> {
 
 /// Hides all headers of the user, whatever their names, and all variables that a program is given:
 /// a server may repeat them.
-fn hide_secrets(spec: &Spec) {
+pub(crate) fn hide_secrets(spec: &Spec) {
     match &spec.server {
         client::Server::Http(http) => {
             let values =

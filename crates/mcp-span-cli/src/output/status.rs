@@ -42,6 +42,11 @@ impl Status {
         }))
     }
 
+    /// Never drawn: something else is written there.
+    pub(crate) fn hidden() -> Self {
+        Self(None)
+    }
+
     /// What is going on now.
     pub(crate) fn set(&self, text: &str) {
         if let Some(mut state) = self.lock() {

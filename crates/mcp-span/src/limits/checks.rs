@@ -26,17 +26,14 @@ pub const CLOCK_SKEW: Duration = Duration::from_secs(60);
 /// How long a notification stream is watched: servers that close it do so at once.
 pub const STREAM_LOOK: Duration = Duration::from_millis(300);
 
-/// How long the first event of a stream is waited for: servers of the older transport begin with it.
-pub const STREAM_FIRST: Duration = Duration::from_secs(3);
-
 /// Round trips that are measured: enough for a median.
 pub const ROUND_TRIPS: usize = 5;
 
 /// A round trip that takes longer is one that people feel in every call.
 pub const SLOW_ROUND_TRIP: Duration = Duration::from_secs(1);
 
-/// How much of a body is read to see what it is.
-pub const CHECK_BODY: usize = 1024 * 1024;
+/// How much of a body is recorded to see what it is.
+pub const RECORDED_BODY: usize = 1024 * 1024;
 
 /// How many characters of it a report shows.
 pub const CHECK_BODY_SHOWN: usize = 600;
@@ -53,3 +50,6 @@ pub const CHECK_HANDSHAKE: u32 = 4;
 
 /// Targets that are checked at once: each has a handful of connections.
 pub const CHECKS_AT_ONCE: usize = 32;
+
+/// Faulty tools of one server that are named.
+pub const CHECK_FAULTS: usize = 10;

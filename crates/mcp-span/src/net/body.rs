@@ -13,6 +13,7 @@ use hyper::body::Incoming;
 use tokio::sync::Notify;
 
 use super::host::Lease;
+use super::recorder::ExchangeRecording;
 
 /// What becomes of a request: whether it has begun to leave, since until then it cannot have reached
 /// the server, and whether anybody wants its answer.
@@ -155,6 +156,8 @@ pub struct Inbound {
     /// The address of whoever has answered; `None` if a proxy stands in between.
     pub peer: Option<IpAddr>,
     pub(super) _lease: Option<Lease>,
+    /// Hears of what is read. A rare case: it is boxed, so that the others do not carry it.
+    pub(super) recording: Option<Box<ExchangeRecording>>,
 }
 
 #[cfg(test)]

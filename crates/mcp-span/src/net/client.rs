@@ -11,6 +11,7 @@ use tracing::debug;
 use super::body::{Inbound, Progress, Withdrawal};
 use super::connect::Connector;
 use super::host::Host;
+use super::recorder::Recorder;
 use super::sleeps::Sleeps;
 use super::{Endpoint, Options, fault, redirect};
 use crate::error::{Error, Kind};
@@ -25,6 +26,7 @@ use crate::lock::lock;
 pub struct HttpClient {
     connector: Arc<Connector>,
     hosts: Arc<Mutex<Hosts>>,
+    recorder: Option<Recorder>,
 }
 
 #[derive(Debug, Default)]
@@ -80,7 +82,8 @@ impl HttpClient {
     /// A client that connects as `options` say, on first use.
     #[must_use]
     pub fn new(options: &Options) -> Self {
-        Self { connector: Arc::new(Connector::new(options)), hosts: Arc::default() }
+        let (connector, recorder) = (Arc::new(Connector::new(options)), options.recorder.clone());
+        Self { connector, hosts: Arc::default(), recorder }
     }
 
     /// How many times the machine has slept so far. What was connected before a sleep is dead, or
@@ -102,6 +105,15 @@ impl HttpClient {
     ///
     /// When there is no answer, or one that redirects to where we do not follow.
     pub async fn send(&self, call: &Call) -> Result<Response<Inbound>, Error> {
+        let Some(recorder) = &self.recorder else { return self.send_and_follow(call).await };
+        let recording = recorder.begin(call);
+        // Boxed, so that the usual way does not pay for its size.
+        let mut answer = Box::pin(self.send_and_follow(call)).await;
+        recording.answered(&mut answer);
+        answer
+    }
+
+    async fn send_and_follow(&self, call: &Call) -> Result<Response<Inbound>, Error> {
         let _withdrawal = Withdrawal(call.progress.clone());
         // A copy is made where a redirect leads elsewhere, and only there.
         let mut call = Cow::Borrowed(call);
@@ -192,7 +204,7 @@ mod tests {
         let mut connector = Connector::new(&Options { connect_timeout, tls, ..Options::default() });
         connector.ping_interval = Duration::from_millis(200);
         connector.ping_timeout = Duration::from_millis(200);
-        HttpClient { connector: Arc::new(connector), hosts: Arc::default() }
+        HttpClient { connector: Arc::new(connector), hosts: Arc::default(), recorder: None }
     }
 
     #[tokio::test]

@@ -23,6 +23,7 @@ use super::loopback::is_localhost;
 use super::options::Addresses;
 use super::proxy::{Proxy, ProxyProtocol, is_secure, port};
 use super::proxy_fault::ProxyFault;
+use super::recorder::ConnectionRecording;
 use super::socks::{self, SocksTarget};
 use super::tls::{Alpn, HTTP_1_ONLY, LazyTls};
 use super::tls_fault::TlsFault;
@@ -107,16 +108,28 @@ impl Connector {
     ) -> Result<NetStream, ConnectFault> {
         let limit = self.options.connect_timeout;
         let told = traffic::Connecting::begin(uri);
+        let recording = self.options.recorder.as_ref().map(|recorder| recorder.connect(proxy));
         let opening = async {
-            let carrier = match proxy {
-                None => MaybeHttpsStream::Http(tcp(self.resolver(), uri).await?),
+            let (carrier, address) = match proxy {
+                None => {
+                    let resolver = Resolver { recording: recording.clone(), ..self.resolver() };
+                    let tcp = tcp(resolver, uri).await?;
+                    let address = tcp.inner().peer_addr().ok();
+                    (MaybeHttpsStream::Http(tcp), address)
+                }
                 // Boxed, so that the usual way does not pay for its size.
-                Some(proxy) => Box::pin(self.via_proxy(proxy, uri)).await?,
+                Some(proxy) => (Box::pin(self.via_proxy(proxy, uri)).await?, None),
             };
+            if let Some(recording) = &recording {
+                recording.reached(address);
+            }
             if !is_secure(uri) {
                 return Ok(MaybeHttpsStream::Http(carrier));
             }
             let secured = self.tls.handshake(uri, offer, carrier).await;
+            if let Some(recording) = &recording {
+                recording.secured_or_refused(&secured);
+            }
             let secured = secured.map_err(|fault| ConnectFault::Tls(fault, proxy.cloned()))?;
             Ok(MaybeHttpsStream::Https(TokioIo::new(secured)))
         };
@@ -129,11 +142,7 @@ impl Connector {
     }
 
     /// Opens a way to the server of `uri` through `proxy`.
-    pub(super) async fn via_proxy(
-        &self,
-        proxy: &Arc<Proxy>,
-        uri: &Uri,
-    ) -> Result<Carrier, ConnectFault> {
+    async fn via_proxy(&self, proxy: &Arc<Proxy>, uri: &Uri) -> Result<Carrier, ConnectFault> {
         debug!(%proxy, origin = proxy.origin, "connecting through a proxy");
         let fault = |fault| ConnectFault::Proxy(Arc::clone(proxy), fault);
         if !proxy.speaks.is_socks() {
@@ -193,8 +202,9 @@ impl Connector {
     }
 
     /// What finds the addresses of servers.
-    pub(super) fn resolver(&self) -> Resolver {
-        Resolver { addresses: self.options.addresses.clone(), ipv4: self.options.ipv4 }
+    fn resolver(&self) -> Resolver {
+        let (addresses, ipv4) = (self.options.addresses.clone(), self.options.ipv4);
+        Resolver { addresses, ipv4, recording: None }
     }
 }
 
@@ -222,11 +232,13 @@ pub(super) struct Resolver {
     addresses: Addresses,
     /// Of the two families, IPv4 alone.
     ipv4: bool,
+    /// Hears what was found.
+    recording: Option<ConnectionRecording>,
 }
 
 impl Resolver {
     /// The allowed addresses of `host`, without a port.
-    pub(super) async fn resolve(&self, host: &str) -> Result<Vec<SocketAddr>, Unreachable> {
+    async fn resolve(&self, host: &str) -> Result<Vec<SocketAddr>, Unreachable> {
         // Asking the system would start a thread; both families, since servers listen on either.
         if is_localhost(host) {
             let loopback = [IpAddr::V6(Ipv6Addr::LOCALHOST), IpAddr::V4(Ipv4Addr::LOCALHOST)];
@@ -265,7 +277,13 @@ impl Service<Name> for Resolver {
 
     fn call(&mut self, name: Name) -> Self::Future {
         let resolver = self.clone();
-        Box::pin(async move { Ok(resolver.resolve(name.as_str()).await?.into_iter()) })
+        Box::pin(async move {
+            let found = resolver.resolve(name.as_str()).await?;
+            if let Some(recording) = &resolver.recording {
+                recording.resolved(&found);
+            }
+            Ok(found.into_iter())
+        })
     }
 }
 
@@ -279,10 +297,10 @@ mod tests {
         let public = Addresses::only(|ip| ip != IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)));
         let at = |text: &str| SocketAddr::new(text.parse().unwrap(), 0);
         let both = vec![at("10.0.0.1"), at("8.8.8.8")];
-        let public = Resolver { addresses: public, ipv4: false };
+        let public = Resolver { addresses: public, ipv4: false, recording: None };
         let left = public.allowed(both.clone()).unwrap();
         assert_eq!(left, [at("8.8.8.8")]);
-        let any = |ipv4| Resolver { addresses: Addresses::default(), ipv4 };
+        let any = |ipv4| Resolver { addresses: Addresses::default(), ipv4, recording: None };
         let all = any(false).allowed(both.clone()).unwrap();
         assert_eq!(all, both);
         let families = vec![at("::1"), at("8.8.8.8")];

@@ -67,6 +67,11 @@ impl Content {
         self.inbound.peer
     }
 
+    /// Whether somebody keeps what is read of it.
+    pub(crate) fn is_recorded(&self) -> bool {
+        self.inbound.recording.is_some()
+    }
+
     /// Whether it is known, without any wait, that nothing more comes.
     #[must_use]
     pub fn is_at_end(&self) -> bool {
@@ -79,6 +84,14 @@ impl Content {
     ///
     /// When the connection to `url` breaks, or what comes cannot be unpacked.
     pub async fn next(&mut self, url: &Url) -> Result<Option<Bytes>, Error> {
+        let piece = self.next_piece(url).await;
+        if let Some(recording) = &self.inbound.recording {
+            recording.read(&piece);
+        }
+        piece
+    }
+
+    async fn next_piece(&mut self, url: &Url) -> Result<Option<Bytes>, Error> {
         loop {
             if let Some(unpacking) = &mut self.packed
                 && let Some(piece) = unpacking.next().map_err(|error| broken(url, &error))?

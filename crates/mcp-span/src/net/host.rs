@@ -143,7 +143,12 @@ impl Host {
                     let sending = Box::pin(connection.sender.send_request(over_http2(call)));
                     let response = sending.await.map_err(RequestFailure::Http2)?;
                     let peer = connection.peer;
-                    return Ok(response.map(|body| Inbound { body, peer, _lease: None }));
+                    return Ok(response.map(|body| Inbound {
+                        body,
+                        peer,
+                        _lease: None,
+                        recording: None,
+                    }));
                 }
             };
             let forwarder = self.forwarder();
@@ -157,7 +162,12 @@ impl Host {
                         let refused = ProxyFault::Login(Refused::of(&response));
                         return Err(ConnectFault::Proxy(Arc::clone(proxy), refused).into());
                     }
-                    return Ok(response.map(|body| Inbound { body, peer, _lease: lease }));
+                    return Ok(response.map(|body| Inbound {
+                        body,
+                        peer,
+                        _lease: lease,
+                        recording: None,
+                    }));
                 }
                 // It was closed while it was idle, and none of the request was written.
                 Err(error) if error.message().is_some() && connection.was_used => {

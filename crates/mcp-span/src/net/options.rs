@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::TlsOptions;
 use super::proxy::Proxies;
+use super::recorder::Recorder;
 use crate::limits;
 
 /// What is asked of every connection.
@@ -28,6 +29,9 @@ pub struct Options {
     pub addresses: Addresses,
     /// Names that are resolved here lead to IPv4 addresses only.
     pub ipv4: bool,
+    /// Keeps all exchanges, for whoever has a clone of it.
+    #[serde(skip)]
+    pub recorder: Option<Recorder>,
 }
 
 impl Default for Options {
@@ -35,7 +39,7 @@ impl Default for Options {
         let (tls, proxies) = (TlsOptions::default(), Proxies::default());
         let addresses = Addresses::default();
         let connect_timeout = limits::CONNECT_TIMEOUT;
-        Self { connect_timeout, tls, proxies, addresses, ipv4: false }
+        Self { connect_timeout, tls, proxies, addresses, ipv4: false, recorder: None }
     }
 }
 

@@ -98,6 +98,7 @@ mod tests {
             },
             proxies: Proxies { http: None, https: Some(Arc::new(proxy)), except, loopback: true },
             addresses: Addresses::default(),
+            recorder: None,
         };
         let written = serde_json::to_string(&Portable::from(&options)).unwrap();
         let read: Portable = serde_json::from_str(&written).unwrap();

@@ -122,7 +122,9 @@ fn certificate(error: &CertificateError, peer: Option<&Peer>) -> Reason {
             format!("its certificate is self-signed, by \"{}\"", issuer.unwrap_or("nobody")),
             format!("If it is the right one, name a PEM file with it by --ca-cert; {LAST_RESORT}"),
         ),
-        Is::UnknownIssuer => unknown_issuer(issuer, peer.is_some_and(|peer| peer.is_alone)),
+        Is::UnknownIssuer => {
+            unknown_issuer(issuer, peer.is_some_and(|peer| peer.others.is_empty()))
+        }
         Is::Revoked => said(
             format!("its certificate{issued} was revoked"),
             "Ask who runs the server for a new one, and do not use it until then",
@@ -301,7 +303,7 @@ mod tests {
             valid_from: SystemTime::UNIX_EPOCH,
             valid_until: system_time(UnixTime::since_unix_epoch(Duration::from_secs(u64::MAX))),
         }));
-        Some(Peer { certificate, is_alone: false })
+        Some(Peer { others: certificate.iter().map(|own| (**own).clone()).collect(), certificate })
     }
 
     fn refused(error: CertificateError, peer: Option<Peer>) -> String {

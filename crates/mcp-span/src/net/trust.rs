@@ -23,6 +23,7 @@ use tracing::warn;
 use super::bundle;
 use super::certificate::Certificate;
 use super::tls_options::{Roots, TlsOptions};
+use crate::limits;
 use crate::lock::lock;
 
 /// Gives the configuration its verifier. Certificates that are refused are noted in `refused`.
@@ -71,8 +72,8 @@ pub(super) struct RejectedCertificate(Arc<Mutex<Option<(ServerName<'static>, Pee
 pub(super) struct Peer {
     /// Its own certificate, if that can be read. Boxed, so that no fault carries its size.
     pub(super) certificate: Option<Box<Certificate>>,
-    /// There was no other certificate with it.
-    pub(super) is_alone: bool,
+    /// The others that it sent along.
+    pub(super) others: Vec<Certificate>,
 }
 
 impl RejectedCertificate {
@@ -168,7 +169,9 @@ impl ServerCertVerifier for RecordingVerifier {
             });
         if verdict.is_err() {
             let certificate = Certificate::read(end_entity).map(Box::new);
-            let peer = Peer { certificate, is_alone: intermediates.is_empty() };
+            let others = intermediates.iter().take(limits::CHAIN);
+            let others = others.filter_map(|der| Certificate::read(der)).collect();
+            let peer = Peer { certificate, others };
             self.refused.note(server_name, peer);
         }
         verdict
@@ -327,7 +330,7 @@ mod tests {
     fn what_was_refused_is_kept_for_its_own_server() {
         let refused = RejectedCertificate::default();
         let name = |text: &str| ServerName::try_from(text.to_owned()).unwrap();
-        let peer = Peer { certificate: None, is_alone: true };
+        let peer = Peer { certificate: None, others: Vec::new() };
         refused.note(&name("a.example"), peer.clone());
         assert_eq!(refused.take(&name("b.example")), None);
         assert_eq!(refused.take(&name("a.example")), Some(peer));

@@ -80,6 +80,13 @@ pub(super) fn unreadable(response: &Response<Content>, url: &Url) -> Error {
     error
 }
 
+/// What stands in place of an answer is read for a recorder, if there is one.
+pub(super) async fn read_for_recorder(mut body: Content, url: &Url) {
+    if body.is_recorded() {
+        beginning(&mut body, limits::ERROR_BODY, url).await;
+    }
+}
+
 /// An acknowledgement's body is read so that its connection can be used again.
 pub(super) async fn drain(body: Content) {
     if body.is_at_end() {
@@ -114,6 +121,24 @@ pub(super) async fn whole(
     }
 }
 
+/// The beginning of a body that is no answer, as far as it comes in time.
+async fn beginning(body: &mut Content, limit: usize, url: &Url) -> Bytes {
+    let mut read = BodyBuffer::up_to(limit);
+    let reading = async {
+        while read.len() < limit
+            && let Ok(Some(piece)) = body.next(url).await
+        {
+            read.push(&piece);
+        }
+    };
+    let _ = tokio::time::timeout(limits::ERROR_BODY_WAIT, reading).await;
+    let body = read.take();
+    if !body.is_empty() {
+        traffic::message(traffic::TrafficKind::HttpBody, &body);
+    }
+    body
+}
+
 /// An HTTP error, read as far as it is of interest.
 #[derive(Debug)]
 pub(super) struct Refusal {
@@ -145,19 +170,7 @@ impl Refusal {
             media::Media::Json | media::Media::EventStream => context.settings.max_message,
             _ => limits::ERROR_BODY,
         };
-        let mut read = BodyBuffer::up_to(limit);
-        let reading = async {
-            while read.len() < limit
-                && let Ok(Some(piece)) = body.next(context.endpoint.url()).await
-            {
-                read.push(&piece);
-            }
-        };
-        let _ = tokio::time::timeout(limits::ERROR_BODY_WAIT, reading).await;
-        let body = read.take();
-        if !body.is_empty() {
-            traffic::message(traffic::TrafficKind::HttpBody, &body);
-        }
+        let body = beginning(&mut body, limit, context.endpoint.url()).await;
         Self::of(&parts, body, context, own)
     }
 

@@ -81,6 +81,8 @@ pub struct HttpSettings {
     pub away_wait: Duration,
     /// How long a request waits for a person to log in.
     pub login_wait: Duration,
+    /// Whether a person may be asked to log in.
+    pub may_log_in: bool,
     /// The largest single message, in bytes.
     pub max_message: usize,
     /// How many POSTs run at once.
@@ -118,6 +120,7 @@ impl HttpSettings {
             net: net::Options::default(),
             away_wait: limits::AWAY_WAIT,
             login_wait: limits::LOGIN_PATIENCE,
+            may_log_in: true,
             max_message: limits::MESSAGE_SIZE,
             parallel: limits::PARALLEL_POSTS,
             serial: false,
@@ -247,10 +250,17 @@ impl Context {
     /// Sends `call` with the credentials of the day. A server that refuses them is asked once more
     /// if there are others: it has carried out nothing. More scope (403) may be wanted after that,
     /// or others than a renewal brings.
-    async fn send(&self, mut call: Call, options: SendOptions) -> Result<Response<Content>, Error> {
+    async fn send(
+        &self,
+        mut call: Call,
+        mut options: SendOptions,
+    ) -> Result<Response<Content>, Error> {
         let Some(credentials) = &self.settings.credentials else {
             return self.exchange(&call, options).await;
         };
+        if options.login == Login::Allowed && !self.settings.may_log_in {
+            options.login = Login::Never;
+        }
         let mut granted = credentials.get(options.login).await?;
         let (mut unauthorized, mut forbidden) = (0, 0);
         loop {

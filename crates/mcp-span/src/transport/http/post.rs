@@ -8,7 +8,7 @@ use std::time::Duration;
 use http::{HeaderValue, Response};
 use tracing::debug;
 
-use super::answer::{Answer, drain, unreadable};
+use super::answer::{Answer, drain, read_for_recorder, unreadable};
 use super::modern::Params;
 use super::remedy::is_modern_refusal;
 use super::report::Report;
@@ -146,7 +146,12 @@ impl Exchange {
                 Ok(())
             }
             Answer::Json => self.read_json(response.into_body()).await,
-            Answer::Other => Err(unreadable(&response, self.context.endpoint.url())),
+            Answer::Other => {
+                let error = unreadable(&response, self.context.endpoint.url());
+                let reading = read_for_recorder(response.into_body(), self.context.endpoint.url());
+                Box::pin(reading).await;
+                Err(error)
+            }
         };
         // An answer that has begun shows that the server is there.
         fared.map_err(|error| match error.kind {
