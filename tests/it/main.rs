@@ -55,7 +55,7 @@
 //! - `private_files`: whose files are read and written. `environments`: what processes that we
 //!   start are given. `ways_around`: what all code must do in one way.
 //! - `states`: what a log says at `info`, and of servers that cannot be reached.
-//! - `demo`: the embedded server. `lessons`: what went wrong in other bridges.
+//! - `documents`: links, headings and the table of contents. `demo`: the embedded server. `lessons`: what went wrong in other bridges.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -95,12 +95,14 @@ mod demo;
 mod detection;
 mod device;
 mod discovery;
+mod documents;
 mod echoes;
 mod environments;
 mod eras;
 mod eras_asking;
 mod eras_failing;
 mod eras_modern;
+mod every_option;
 mod failures;
 mod faults;
 mod finding;

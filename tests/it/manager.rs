@@ -442,7 +442,12 @@ async fn the_servers_of_a_configuration_are_managed_and_a_wrong_one_harms_nobody
     let servers: Vec<_> = config
         .servers()
         .filter(|entry| entry.enabled)
-        .map(|entry| (entry.name.clone(), Entry::new(entry.spec().expect("a server"))))
+        .map(|entry| {
+            (
+                entry.name.clone(),
+                Entry::new(entry.options.resolve(&Default::default()).expect("a server")),
+            )
+        })
         .collect();
     let manager = Manager::start(servers, hasty());
     manager.settled(PATIENCE).await;

@@ -95,7 +95,7 @@ async fn a_person_logs_in_by_its_file_and_a_variable_beats_it() {
     let output = run(&["config", "--oauth-scope", "flag"], &env, "").await;
     let table = String::from_utf8(output.stdout).unwrap();
     let line = |name: &str| {
-        let line = table.lines().find(|line| line.split(' ').next() == Some(name)).unwrap();
+        let line = table.lines().find(|line| line.split_whitespace().next() == Some(name)).unwrap();
         line.split_whitespace().skip(1).collect::<Vec<_>>().join(" ")
     };
     assert_eq!(line("oauth-scope"), "flag flag");

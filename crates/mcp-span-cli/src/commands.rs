@@ -4,13 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use super::args::Connect;
+use super::args::{self, Connect};
 use super::check::Check;
 use super::completions::Completions;
-use super::config_file::File;
 use super::install::{Install, Uninstall};
-use super::link::Link;
-use super::logging::Log;
 use super::visit_args::{Call, Raw, Read, Visit};
 
 /// Joins any MCP client to any MCP server.
@@ -44,10 +41,12 @@ impl Cli {
     /// The settings for a connection, of whatever command it is.
     pub(super) fn connect_mut(&mut self) -> &mut Connect {
         match &mut self.command {
-            Some(Command::Connect(connect) | Command::Config(connect)) => connect,
-            Some(Command::Logout(logout)) => &mut logout.connect,
-            Some(Command::Status(status)) => &mut status.connect,
-            Some(Command::Login(login)) => &mut login.connect,
+            Some(Command::Connect(connect)) => connect,
+            Some(Command::Config(config)) => &mut config.connect,
+            Some(Command::Demo(demo)) => &mut demo.connect.0,
+            Some(Command::Logout(logout)) => &mut logout.connect.0,
+            Some(Command::Status(status)) => &mut status.connect.0,
+            Some(Command::Login(login)) => &mut login.connect.0,
             Some(Command::Install(install)) => &mut install.connect,
             Some(
                 Command::Tools(visit)
@@ -86,8 +85,8 @@ pub(super) enum Command {
     Demo(Box<Demo>),
     /// Find out what works with a server, and what to do about the rest
     Check(Box<Check>),
-    /// Show every setting, its value, and where it came from
-    Config(Box<Connect>),
+    /// Show the settings that differ from the defaults
+    Config(Box<Config>),
     /// Log in to a server, and keep the tokens
     Login(Box<Login>),
     /// Forget the tokens of a server, and revoke them where possible
@@ -121,9 +120,23 @@ pub(super) enum Command {
 }
 
 #[derive(Args)]
-pub(super) struct Login {
+pub(super) struct Config {
     #[command(flatten)]
     pub(super) connect: Connect,
+
+    /// Show all settings, those with their defaults as well
+    #[arg(long)]
+    pub(super) all: bool,
+
+    /// Print JSON for a program
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Args)]
+pub(super) struct Login {
+    #[command(flatten)]
+    pub(super) connect: args::Account,
 
     /// Without a browser on this machine: paste the address that the browser ended up at
     #[arg(long)]
@@ -141,7 +154,7 @@ pub(super) struct Login {
 #[derive(Args)]
 pub(super) struct Logout {
     #[command(flatten)]
-    pub(super) connect: Connect,
+    pub(super) connect: args::Account,
 
     /// The login with this name in the list of `mcp-span status`, in place of URL
     #[arg(long, value_name = "NAME")]
@@ -159,7 +172,7 @@ pub(super) struct Logout {
 #[derive(Args)]
 pub(super) struct Status {
     #[command(flatten)]
-    pub(super) connect: Connect,
+    pub(super) connect: args::Account,
 
     /// Print JSON for a program: "logins" and "pending"; errors are JSON on stderr
     ///
@@ -172,16 +185,10 @@ pub(super) struct Status {
     pub(super) json: bool,
 }
 
-#[derive(Args, Debug)]
+#[derive(Args)]
 pub(super) struct Demo {
     #[command(flatten)]
-    pub(super) link: Link,
-
-    #[command(flatten)]
-    pub(super) file: File,
-
-    #[command(flatten)]
-    pub(super) log: Log,
+    pub(super) connect: args::Demo,
 }
 
 #[derive(Args, Debug)]

@@ -4,12 +4,13 @@ use std::io;
 use std::process::ExitCode;
 use std::time::Instant;
 
+use super::args::Connect;
 use super::report::{self, Usage};
 use super::settings::Settings;
 use super::trace::line::Line;
 use super::trace::print::Printer;
 use super::trace::timeline::Timeline;
-use super::{Failure, connect, link, settings};
+use super::{Failure, connect, settings};
 use mcp_span::demo::Demo;
 use mcp_span::message::{Id, Message};
 use mcp_span::transport::{Incoming, Link, http, memory};
@@ -25,9 +26,11 @@ const SCRIPT: [&str; 5] = [
 ];
 
 /// A stdio server for whoever started us; a guided tour for a person.
-pub(super) async fn run(typed: link::Link) -> Result<ExitCode, Failure> {
+pub(super) async fn run(mut typed: Connect) -> Result<ExitCode, Failure> {
     let demo = Demo::start().await?;
-    let settings = settings::link(&typed, demo.url().clone())?;
+    typed.options.url = Some(demo.url().to_string());
+    typed.options.no_oauth = Some(true);
+    let settings = settings::of(&typed)?;
     if os::is_nobodys_stdin() {
         return walk(settings).await;
     }

@@ -26,26 +26,23 @@ mod config;
 mod config_file;
 mod config_place;
 mod connect;
-mod credentials;
 mod demo;
+#[cfg(test)]
+mod documentation;
 mod environment;
 mod folders;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
-mod headers;
 mod help;
 mod hub;
 mod install;
 mod line_writer;
-mod link;
 mod log_writer;
 mod logging;
 mod look;
 mod oauth;
-mod oauth_given;
 mod prompt;
-mod proxy;
 mod raw;
 mod read;
 mod report;
@@ -53,10 +50,8 @@ mod secrets;
 mod servers;
 mod settings;
 mod target;
-mod tls;
 mod tool_names;
 mod trace;
-mod values;
 mod visit;
 mod visit_args;
 
@@ -64,9 +59,11 @@ use args::Parsed;
 use commands::{Command, Login};
 use compat::Translated;
 use config_file::ConfigFile;
+use mcp_span::ServerOptions;
+use mcp_span::runtime;
 use mcp_span::secret::Scrubber;
-use mcp_span::{client, runtime};
 use report::Usage;
+use secrets::Secrets;
 use settings::Settings;
 use target::Line;
 use tokio::sync::oneshot;
@@ -86,13 +83,10 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn config_file(args: &[OsString], command: &clap::Command) -> Result<ConfigFile, Usage> {
+fn config_file(args: &[OsString]) -> Result<ConfigFile, Usage> {
     let found = config_place::find(args, |name| std::env::var_os(name))?;
     let lookup = |name: &str| std::env::var(name).ok();
-    found.map_or_else(
-        || Ok(ConfigFile::default()),
-        |found| ConfigFile::read(found, command, &lookup),
-    )
+    found.map_or_else(|| Ok(ConfigFile::default()), |found| ConfigFile::read(found, &lookup))
 }
 
 fn start(typed: Vec<OsString>) -> Result<ExitCode, Failure> {
@@ -105,17 +99,11 @@ fn start(typed: Vec<OsString>) -> Result<ExitCode, Failure> {
     let lookup = |name: &str| std::env::var(name).ok();
     // Made once: it takes a good part of the time until the first message is read.
     let command = args::command(&typed);
-    let mut file = config_file(&typed, &command)?;
+    let file = config_file(&typed)?;
     let is_name = |word: &str| file.servers.has(word);
-    let Translated { args, ignored, mut secrets, renamed } =
+    let Translated { args, ignored, secrets, renamed } =
         compat::translate(typed, &command, lookup, is_name)?;
-    let is_about = |url: Option<&str>| args::is_about(&args, &command, &file, url);
-    if let Some(theirs) = compat_proxy::read(lookup, is_about)? {
-        file = file.behind(&theirs);
-        secrets.extend(theirs.secrets);
-    }
-    let line = Line { args, file, secrets };
-    let done = parse_and_run(&line, command, &ignored);
+    let done = parse_and_run(args, command, file, secrets, &ignored);
     done.map_err(|failure| renamed.explain(failure))
 }
 
@@ -140,27 +128,68 @@ fn without_settings(typed: &[OsString]) -> Option<Result<ExitCode, Failure>> {
 }
 
 fn parse_and_run(
-    line: &Line,
+    args: Vec<OsString>,
     command: clap::Command,
+    file: ConfigFile,
+    secrets: Secrets,
     ignored: &[String],
 ) -> Result<ExitCode, Failure> {
-    let (mut parsed, file) = line.parse(command)?;
+    let mut parsed = args::parse(args, command)?;
+    let line = behind(&mut parsed, file, secrets)?;
+    // One word of several may be wrong without harm to the others: each is looked at by itself.
+    if !matches!(parsed.cli.command, Some(Command::Check(_))) {
+        *parsed.cli.connect_mut() = line.connect()?;
+    }
+    if let Some(Command::Logout(logout)) = &mut parsed.cli.command {
+        account::list::find_file(logout)?;
+    }
+    run(&parsed, &line, ignored)
+}
+
+/// Puts variables and the settings of other programs behind what was typed.
+fn behind(parsed: &mut Parsed, file: ConfigFile, secrets: Secrets) -> Result<Line, Usage> {
+    let (command, matches) = match parsed.matches.subcommand() {
+        Some((name, matches)) => (parsed.command.find_subcommand(name), matches),
+        None => (None, &parsed.matches),
+    };
+    let command = command.unwrap_or(&parsed.command);
+    let takes = |name: &str| command.get_arguments().any(|arg| arg.get_id() == name);
+    let mut variables = settings::variables(std::env::vars_os(), takes)?;
+    let is_demo = matches!(parsed.cli.command, Some(Command::Demo(_)));
+    let mut defaults = ServerOptions::default();
+    if let Some(visit) = parsed.cli.visit_mut() {
+        let is_server = |word: &str| target::is_url(word) || file.servers.has(word);
+        visit.find_target(matches, variables.url.is_some(), is_server);
+        visit.connect.is_for_program = visit.json;
+        defaults.connect_wait = Some(visit_args::CONNECT_WAIT);
+    }
     match &mut parsed.cli.command {
         Some(Command::Login(login)) => {
-            login.connect.oauth.is_pasted = login.paste;
-            login.connect.oauth.is_attended = true;
+            let connect = &mut login.connect.0;
+            (connect.is_pasted, connect.is_attended) = (login.paste, true);
+            connect.is_for_program = login.json;
             // mcp-remote keeps logins apart by headers: what is imported from it stays apart.
-            login.connect.oauth.profile_by_headers |= login.import;
-            login.connect.log.is_for_program = login.json;
+            if login.import {
+                connect.options.profile_by_headers = Some(true);
+            }
         }
-        Some(Command::Logout(logout)) => {
-            account::list::find_file(logout)?;
-            logout.connect.log.is_for_program = logout.json;
-        }
-        Some(Command::Status(status)) => status.connect.log.is_for_program = status.json,
+        Some(Command::Logout(logout)) => logout.connect.0.is_for_program = logout.json,
+        Some(Command::Status(status)) => status.connect.0.is_for_program = status.json,
         _ => {}
     }
-    run(&parsed, line, &file, ignored)
+    let connect = parsed.cli.connect_mut();
+    secrets.set(&mut connect.options);
+    connect.options.merge(std::mem::take(&mut variables));
+    let typed = &connect.options;
+    // What another program has for one server is no business of others.
+    let is_about = |url: Option<&str>| {
+        let names_other = typed.mcp_hub.is_some() || typed.command.is_some();
+        !is_demo && !names_other && (typed.url.is_none() || typed.url.as_deref() == url)
+    };
+    if let Some(theirs) = compat_proxy::read(|name| std::env::var(name).ok(), is_about)? {
+        connect.options.merge(theirs.options()?);
+    }
+    Ok(Line { typed: connect.clone(), file, defaults })
 }
 
 /// Why a command could not do its work.
@@ -201,32 +230,26 @@ impl From<std::io::Error> for Failure {
     }
 }
 
-fn run(
-    parsed: &Parsed,
-    line: &Line,
-    file: &ConfigFile,
-    ignored: &[String],
-) -> Result<ExitCode, Failure> {
+fn run(parsed: &Parsed, line: &Line, ignored: &[String]) -> Result<ExitCode, Failure> {
     match &parsed.cli.command {
         Some(Command::Demo(demo)) => {
-            logging::start(&demo.log, &Scrubber::default())?;
-            on_runtime(demo::run(demo.link.clone()))
+            logging::start(&demo.connect.0, &Scrubber::default())?;
+            on_runtime(demo::run(demo.connect.0.clone()))
         }
         Some(Command::Connect(connect)) => connect_to(connect, ignored),
         Some(Command::Check(typed)) => check::run(typed, line),
-        // What counts is where each value came from.
-        Some(Command::Config(_)) => config::run(parsed, line, file, ignored),
+        Some(Command::Config(typed)) => config::run(typed, line, ignored),
         Some(Command::Login(login)) => log_in(login),
         Some(Command::Logout(typed)) => {
             let (file, is_json) = (typed.file.clone(), typed.json);
-            on_account(&typed.connect, move |settings| account::logout(settings, file, is_json))
+            on_account(&typed.connect.0, move |settings| account::logout(settings, file, is_json))
         }
         Some(Command::Status(typed)) if account::list::is_about_all(typed) => {
-            account::list::list(typed, &parsed.matches)
+            account::list::list(typed)
         }
         Some(Command::Status(typed)) => {
             let is_json = typed.json;
-            on_account(&typed.connect, move |settings| account::status(settings, is_json))
+            on_account(&typed.connect.0, move |settings| account::status(settings, is_json))
         }
         Some(Command::Trace(typed)) => trace::run(typed),
         Some(Command::Install(typed)) => install::run(parsed, typed, ignored),
@@ -241,7 +264,7 @@ fn run(
         Some(Command::Read(typed)) => read::run(typed),
         Some(Command::Prompt(typed)) => prompt::run(typed),
         Some(Command::Raw(typed)) => raw::run(typed),
-        None if std::env::args_os().len() < 2 && !parsed.cli.connect.names_server() => {
+        None if std::env::args_os().len() < 2 && !parsed.cli.connect.options.names_server() => {
             Err(Failure::NothingTyped)
         }
         None => connect_to(&parsed.cli.connect, ignored),
@@ -250,14 +273,8 @@ fn run(
 
 fn connect_to(typed: &args::Connect, ignored: &[String]) -> Result<ExitCode, Failure> {
     let spec = settings::spec(typed)?;
-    logging::start(&typed.log, settings::scrubber(&spec))?;
-    if let client::Server::Http(http) = &spec.server
-        && typed.tls.insecure
-        && http.url.scheme() == "https"
-    {
-        tls::warn();
-    }
-    oauth::warn(typed);
+    logging::start(typed, settings::scrubber(&spec))?;
+    report::warn_of_options(&typed.options, settings::is_https(&spec));
     if std::io::stdin().is_terminal() {
         report::warning(
             "waiting for an MCP client on stdin; to look at the server: mcp-span tools <URL>",
@@ -271,14 +288,14 @@ fn connect_to(typed: &args::Connect, ignored: &[String]) -> Result<ExitCode, Fai
 
 /// Logs in, or imports a login.
 fn log_in(login: &Login) -> Result<ExitCode, Failure> {
-    let is_json = login.json;
+    let (connect, is_json) = (&login.connect.0, login.json);
     if login.import {
-        let found = account::import::find(&login.connect);
-        return on_account(&login.connect, move |settings| {
+        let found = account::import::find(connect);
+        return on_account(connect, move |settings| {
             account::import::store(settings, found, is_json)
         });
     }
-    on_account(&login.connect, move |settings| account::login(settings, is_json))
+    on_account(connect, move |settings| account::login(settings, is_json))
 }
 
 /// Does something about the account at a server.
@@ -290,7 +307,7 @@ where
     F: Future<Output = Result<ExitCode, Failure>> + Send + 'static,
 {
     let settings = settings::of(typed)?;
-    logging::start(&typed.log, &settings.http.scrubber)?;
+    logging::start(typed, &settings.http.scrubber)?;
     on_runtime(command(settings))
 }
 

@@ -149,6 +149,22 @@ pub(super) fn warning(sentence: &str) {
     eprintln!("mcp-span: {}", plain(sentence));
 }
 
+/// Says what options mean that somebody may not want: `--insecure` also to those who asked for errors
+/// only.
+pub(super) fn warn_of_options(options: &mcp_span::ServerOptions, is_https: bool) {
+    const INSECURE: &str = "--insecure: the server's certificates are not checked, so anybody on the way to the \
+                            server can read and change everything";
+    if is_https && options.insecure == Some(true) {
+        match tracing::enabled!(tracing::Level::WARN) {
+            true => tracing::warn!("{INSECURE}"),
+            false => tracing::error!("{INSECURE}"),
+        }
+    }
+    if let Some(sentence) = options.vain_id_token() {
+        tracing::warn!("{sentence}");
+    }
+}
+
 /// What nobody expected, and exit code 1.
 pub(super) fn unexpected(error: &std::io::Error) -> ExitCode {
     eprintln!("mcp-span: unexpected failure: {}", plain(&error.to_string()));

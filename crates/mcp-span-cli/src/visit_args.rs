@@ -1,11 +1,11 @@
 //! What is typed for a visit at a server: the target, and the words behind it.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
-use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command};
 
-use super::args::{Connect, LOCAL_HUB, source};
+use super::args::{Connect, LOCAL_HUB};
 
 /// Which server, and what to do there.
 #[derive(Args)]
@@ -61,40 +61,34 @@ pub(super) struct Raw {
 
 impl Visit {
     /// The target is the first word, unless it stands elsewhere: behind `--`, with --mcp-hub, or in
-    /// `variable` while the first word is no server.
+    /// a variable while the first word is no server.
     pub(super) fn find_target(
         &mut self,
         matches: &ArgMatches,
-        variable: Option<String>,
+        has_variable: bool,
         is_server: impl Fn(&str) -> bool,
     ) {
-        let is_typed = |id: &str| source(matches, id) == Some(ValueSource::CommandLine);
-        let is_program = !self.connect.program.is_empty();
-        if is_program || is_typed("mcp_hub") {
-            let word = self.connect.url.take().filter(|_| is_typed("url"));
-            self.words.splice(0..0, word);
+        let options = &mut self.connect.options;
+        if options.command.is_some() || options.mcp_hub.is_some() {
+            self.words.splice(0..0, options.url.take());
             self.give_back_word(matches);
-        } else if variable.is_some()
-            && is_typed("url")
-            && let Some(word) = self.connect.url.take_if(|word| !is_server(word))
-        {
-            self.words.insert(0, word);
-            self.connect.url = variable;
+        } else if has_variable {
+            self.words.splice(0..0, options.url.take_if(|word| !is_server(word)));
         }
-        if is_program {
-            self.connect.mcp_hub = None;
+        if self.connect.options.command.is_some() {
+            self.connect.options.mcp_hub = None;
         }
     }
 
     /// `--mcp-hub` may stand without a URL before a word, which it has then taken for one.
     fn give_back_word(&mut self, matches: &ArgMatches) {
-        let Some(hub) = &mut self.connect.mcp_hub else { return };
-        if source(matches, "mcp_hub") != Some(ValueSource::CommandLine) || names_hub(hub) {
+        let Some(hub) = &mut self.connect.options.mcp_hub else { return };
+        if names_hub(hub) {
             return;
         }
         let word = std::mem::replace(hub, LOCAL_HUB.to_owned());
         let places = |id: &str| matches.indices_of(id).into_iter().flatten();
-        let place = matches.index_of("mcp_hub").unwrap_or_default();
+        let place = matches.index_of("mcp-hub").unwrap_or_default();
         let before = places("url").chain(places("words")).filter(|index| *index < place).count();
         self.words.insert(before.min(self.words.len()), word);
     }
@@ -140,7 +134,7 @@ const WORDS: [(&str, &str, &str); 7] = [
 ];
 
 /// How long a person waits for a server that cannot be reached: much shorter than a client does.
-const CONNECT_WAIT: &str = "1";
+pub(super) const CONNECT_WAIT: Duration = Duration::from_secs(1);
 
 const EXIT_CODES: &str = "Exit codes:\n  \
     0    done\n  \
@@ -166,7 +160,6 @@ pub(super) fn described(mut command: Command) -> Command {
                 // The program, which is behind `--`, must have the last number and the last place.
                 // All at once: one by one they would change their places.
                 .mut_args(|arg| match arg.get_id().as_str() {
-                    "connect_wait" => arg.default_value(CONNECT_WAIT),
                     "url" => arg.index(1),
                     "words" => arg.index(2).value_name(words).help(help).hide(words.is_empty()),
                     "program" => arg.index(3),
@@ -177,33 +170,38 @@ pub(super) fn described(mut command: Command) -> Command {
     command
 }
 
+/// The same command with the defaults that are other ones.
+pub(super) fn documented(mut command: Command) -> Command {
+    for (name, ..) in WORDS {
+        command = command.mut_subcommand(name, |command| {
+            let text = CONNECT_WAIT.as_secs_f64().to_string();
+            command.mut_arg("connect-wait", |arg| arg.default_value(text))
+        });
+    }
+    command
+}
+
 #[cfg(test)]
 mod tests {
-    use std::ffi::{OsStr, OsString};
+    use std::ffi::OsString;
 
     use crate::args;
-    use crate::commands::Cli;
-    use crate::config_file::ConfigFile;
+    use crate::target::is_url;
 
     /// The URL, the hub, the words and the program of a command line.
     fn target(line: &str, url: Option<&str>) -> (Option<String>, Option<String>, String, String) {
         let typed: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-        let lookup = |name: &OsStr| (name == "MCP_SPAN_URL").then_some(url?).map(OsString::from);
-        let command = args::command(&typed);
-        // The variables are read when the command is made.
-        let command = command.mut_subcommands(|command| {
-            command.mut_args(|arg| match (arg.get_id().as_str(), url) {
-                ("url", Some(url)) => arg.default_value(url.to_owned()),
-                _ => arg,
-            })
-        });
-        let parsed = args::parse(typed, command, &ConfigFile::default(), lookup);
-        let mut cli: Cli = parsed.unwrap_or_else(|error| panic!("{error}")).cli;
+        let parsed = args::parse(typed.clone(), args::command(&typed));
+        let args::Parsed { mut cli, matches, .. } = parsed.unwrap_or_else(|_| panic!("{line}"));
+        let matches = matches.subcommand().unwrap().1;
         let visit = cli.visit_mut().unwrap();
+        visit.find_target(matches, url.is_some(), is_url);
+        let options = &visit.connect.options;
         let program: Vec<_> =
-            visit.connect.program.iter().map(|word| word.to_string_lossy()).collect();
-        let program = program.join(" ");
-        (visit.connect.url.clone(), visit.connect.mcp_hub.clone(), visit.words.join(" "), program)
+            options.command.iter().flatten().map(|word| word.to_string_lossy()).collect();
+        let url = options.url.clone().or(url.map(str::to_owned));
+        let url = url.filter(|_| program.is_empty());
+        (url, options.mcp_hub.clone(), visit.words.join(" "), program.join(" "))
     }
 
     #[test]
@@ -237,19 +235,5 @@ mod tests {
         assert_eq!(elsewhere, (some("https://a/b"), None, "t x=1".to_owned(), String::new()));
         let typed = target("mcp-span call https://c/d t", Some("https://a/b"));
         assert_eq!(typed, (some("https://c/d"), None, "t".to_owned(), String::new()));
-    }
-
-    #[test]
-    fn a_person_waits_for_a_second_unless_told_otherwise() {
-        let wait = |line: &str| {
-            let typed: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-            let command = args::command(&typed);
-            let parsed = args::parse(typed, command, &ConfigFile::default(), |_| None);
-            let mut cli = parsed.unwrap_or_else(|error| panic!("{error}")).cli;
-            cli.connect_mut().link.connect_wait.as_secs()
-        };
-        assert_eq!(wait("mcp-span tools https://a/b"), 1);
-        assert_eq!(wait("mcp-span raw https://a/b x --connect-wait 7"), 7);
-        assert_eq!(wait("mcp-span connect https://a/b"), 25);
     }
 }

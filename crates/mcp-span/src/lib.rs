@@ -99,6 +99,7 @@ mod lock;
 pub mod manager;
 pub mod message;
 pub mod net;
+pub mod options;
 pub mod os;
 pub mod private_file;
 pub mod revision;
@@ -108,6 +109,8 @@ pub mod traffic;
 pub mod transport;
 pub mod untrusted;
 pub mod wire;
+
+pub use options::ServerOptions;
 
 /// The name of the program, wherever it gives one.
 pub const NAME: &str = "mcp-span";

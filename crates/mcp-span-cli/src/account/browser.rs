@@ -18,8 +18,8 @@ const SYSTEM: &str = if cfg!(target_os = "macos") {
 };
 
 /// Opens addresses with `$BROWSER`, or as the system does it.
-pub(crate) fn opener(environment: Environment, lookup: impl Fn(&str) -> Option<String>) -> Open {
-    let browser = lookup("BROWSER").filter(|text| !text.trim().is_empty());
+pub(crate) fn opener(environment: Environment, browser: Option<String>) -> Open {
+    let browser = browser.filter(|text| !text.trim().is_empty());
     let browser = browser.unwrap_or_else(|| SYSTEM.to_owned());
     Arc::new(move |address| open(address, &browser, &environment))
 }

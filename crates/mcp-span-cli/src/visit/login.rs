@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 
 use super::Status;
-use crate::oauth::OAuth;
+use mcp_span::ServerOptions;
 use mcp_span::client::{Failure, Server, Spec};
 use mcp_span::error::Error;
 
@@ -23,10 +23,10 @@ pub(super) struct Logins {
 }
 
 /// Makes the connection patient: there is no client that must be answered meanwhile.
-pub(super) fn of(spec: &mut Spec, typed: &OAuth) -> Logins {
-    let limit = typed.oauth_login_timeout;
+pub(super) fn of(spec: &mut Spec, typed: &ServerOptions) -> Logins {
+    let limit = typed.oauth_login_timeout();
     let is_person = std::io::stderr().is_terminal();
-    let patience = if is_person { limit } else { typed.oauth_wait };
+    let patience = if is_person { limit } else { typed.oauth_wait() };
     // The link and the bridge must not give up before the login does.
     let longest = limit + limit;
     spec.policy.login_wait = longest;

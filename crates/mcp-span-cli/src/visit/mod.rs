@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 
 use super::tool_names::ToolNames;
 use super::visit_args::Visit;
-use super::{Failure, logging, oauth, on_runtime, settings, tls};
+use super::{Failure, environment, logging, on_runtime, report, settings};
 use mcp_span::bridge::HiddenTools;
 use mcp_span::client::{self, Client, Options, Spec};
 use mcp_span::limits::Timeouts;
@@ -55,7 +55,7 @@ impl Guest {
     /// Prints what the command was for.
     pub(super) fn print(&self, text: &str) -> Result<(), Trouble> {
         self.status.clear();
-        Ok(super::report::print(text)?)
+        Ok(report::print(text)?)
     }
 
     /// The same with what is never in memory as a whole.
@@ -64,7 +64,7 @@ impl Guest {
         write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
     ) -> Result<(), Trouble> {
         self.status.clear();
-        Ok(super::report::print_with(write)?)
+        Ok(report::print_with(write)?)
     }
 
     /// The same with a line for a program. What a terminal would act on is escaped, so that the
@@ -94,25 +94,19 @@ fn visit(typed: &Visit, work: Work) -> Result<ExitCode, Failure> {
     let mut spec = settings::spec(&typed.connect)?;
     let scrubber = settings::scrubber(&spec).clone();
     hide(&spec);
-    let logins = login::of(&mut spec, &typed.connect.oauth);
-    logging::start(&typed.connect.log, &scrubber)?;
-    if let client::Server::Http(http) = &spec.server
-        && typed.connect.tls.insecure
-        && http.url.scheme() == "https"
-    {
-        tls::warn();
-    }
-    oauth::warn(&typed.connect);
+    let logins = login::of(&mut spec, &typed.connect.options);
+    logging::start(&typed.connect, &scrubber)?;
+    report::warn_of_options(&typed.connect.options, settings::is_https(&spec));
     let status = Status::new("connecting");
     let Offer { capabilities, handler } = asked::offer(&status, typed.roots);
     let options = Options {
         capabilities,
         handler: Some(handler),
-        timeouts: typed.connect.link.timeout.map_or_else(Timeouts::default, Timeouts::all),
+        timeouts: typed.connect.options.timeout.map_or_else(Timeouts::default, Timeouts::all),
         ..Options::default()
     };
     let (words, is_json) = (typed.words.clone(), typed.json);
-    let is_verbose = typed.connect.log.verbose;
+    let is_verbose = typed.connect.options.verbose == Some(true);
     let hidden_tools = spec.stages.hidden_tools.clone();
     let tool_names = tool_names(typed);
     on_runtime(async move {
@@ -142,8 +136,9 @@ fn visit(typed: &Visit, work: Work) -> Result<ExitCode, Failure> {
 
 /// Where the names of the tools are kept of the server that was typed.
 fn tool_names(typed: &Visit) -> Option<ToolNames> {
-    let folder = oauth::folder(Some(&typed.connect.oauth), |name| std::env::var(name).ok())?;
-    Some(ToolNames::new(&folder, typed.connect.url.as_deref()?))
+    let options = &typed.connect.options;
+    let folder = options.state_dir(&environment::context(&typed.connect))?;
+    Some(ToolNames::new(&folder, options.url.as_deref()?))
 }
 
 /// No header of the user's is shown when a server repeats it, whatever its name, and no variable

@@ -34,8 +34,7 @@ pub enum TokenStore {
     /// Files that are for the owner alone.
     #[default]
     File,
-    /// The keychain of the operating system.
-    #[cfg(feature = "keychain")]
+    /// The keychain of the operating system, with the feature `keychain`.
     Keychain,
 }
 
