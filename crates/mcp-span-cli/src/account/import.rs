@@ -129,7 +129,7 @@ fn arguments(typed: &args::Connect) -> Remote {
     Remote {
         resource: options.oauth_resource.clone().filter(|text| !text.is_empty()),
         params: options.oauth_authorize_param.iter().flatten().filter_map(pair).collect(),
-        headers: lines.filter_map(|line| compat_remote::header(line)).collect(),
+        headers: lines.filter_map(compat_remote::header).collect(),
         client_metadata_url: options.oauth_client_metadata_url.as_ref().map(ToString::to_string),
         token_endpoint: options.oauth_token_url.as_ref().map(ToString::to_string),
         ..Remote::default()
