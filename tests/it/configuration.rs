@@ -72,11 +72,11 @@ async fn the_table_says_what_holds_and_where_it_came_from() {
         let line = table.lines().find(|line| line.split_whitespace().next() == Some(name)).unwrap();
         line.split_whitespace().skip(1).collect::<Vec<_>>().join(" ")
     };
-    assert_eq!(line("timeout"), "12 configuration file, line 1");
-    assert_eq!(line("away-wait"), "9 MCP_SPAN_AWAY_WAIT");
-    assert_eq!(line("keep-alive"), "5 flag");
-    assert_eq!(line("connect-wait"), "25 default");
-    assert_eq!(line("bearer-file"), "- not set");
+    assert_eq!(line("timeout"), "12 (configuration file, line 1)");
+    assert_eq!(line("away-wait"), "9 (MCP_SPAN_AWAY_WAIT)");
+    assert_eq!(line("keep-alive"), "5 (flag)");
+    assert_eq!(line("connect-wait"), "25 (default)");
+    assert_eq!(line("bearer-file"), "- (not set)");
     assert!(table.contains(folder.file().to_str().unwrap()), "{table}");
     assert!(!table.contains("s3cret"), "{table}");
 }

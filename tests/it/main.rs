@@ -45,11 +45,12 @@
 //!   rest. `standing_in`: what a client is told while a person logs in.
 //! - `secure`: https, and which servers are trusted. `identity`: client certificates, and bad files.
 //!   `http2`: many requests on one connection.
-//! - `library`: the client of the library, over each transport. `children`: servers that are child
+//! - `library`: the client of the library, over each transport. `examples`: its programs. `children`: servers that are child
 //!   processes. `manager`: many servers by their names. `hundred`: that many at once.
 //! - `commands_look`: lists of tools, resources and prompts. `commands_call`: calls. `commands_raw`:
 //!   reading, prompts, and any method. `commands_odd`: answers that fit no form.
 //!   `commands_terminal`: a person at a terminal.
+//! - `snapshots`: lists, help and errors as files of expected text, at several widths.
 //! - `check_ways`: what a check says of the way to a server. `check_servers`: of what answers there.
 //!   `check_access`: of logins. `check_programs`: of child processes. `check_reports`: how it is told.
 //! - `private_files`: whose files are read and written. `environments`: what processes that we
@@ -103,6 +104,7 @@ mod eras_asking;
 mod eras_failing;
 mod eras_modern;
 mod every_option;
+mod examples;
 mod failures;
 mod faults;
 mod finding;
@@ -155,6 +157,7 @@ mod seeing;
 mod server_stream;
 mod session_proofs;
 mod sessions;
+mod snapshots;
 mod soak;
 mod standing_in;
 mod states;

@@ -9,7 +9,8 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 /// The sources of the library and of the command line, without comments and tests.
 fn sources() -> Vec<(String, String)> {
     let root = Path::new(ROOT);
-    let (mut folders, mut found) = (vec![root.join("crates")], Vec::new());
+    let (mut folders, mut found) =
+        (vec![root.join("crates/mcp-span/src"), root.join("crates/mcp-span-cli/src")], Vec::new());
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path: PathBuf = entry.unwrap().path();
@@ -88,20 +89,16 @@ fn files_are_opened_by_the_module_for_private_files_but_for_those_that_the_user_
             ("crates/mcp-span/src/options/login.rs", "--oauth-private-key"),
             ("crates/mcp-span/src/os/peer_linux.rs", "the system's list of sockets"),
             (
-                "crates/mcp-span-cli/src/call/arguments.rs",
+                "crates/mcp-span-cli/src/explore/arguments.rs",
                 "an argument that the user names as a file",
             ),
             (
-                "crates/mcp-span-cli/src/call/files.rs",
-                "results, new files in a folder that the user names",
+                "crates/mcp-span-cli/src/explore/files.rs",
+                "results, in files or a folder that the user names",
             ),
             (
-                "crates/mcp-span-cli/src/compat_client.rs",
+                "crates/mcp-span-cli/src/compat/client_info.rs",
                 "a file that the user names for mcp-remote",
-            ),
-            (
-                "crates/mcp-span-cli/src/compat_proxy.rs",
-                "a file that the user names for mcp-oauth2-proxy",
             ),
             ("crates/mcp-span-cli/src/hub.rs", "mcp-hub's list, which names ports of this machine"),
             (
@@ -130,9 +127,8 @@ fn text_reaches_a_terminal_from_these_files_alone_and_each_of_them_filters_it() 
     let writers = ["print!(", "println!(", "eprint!(", "eprintln!(", "stdout()", "stderr()"];
     let filtered = [
         ("crates/mcp-span-cli/src/report.rs", "sentences and errors, through `plain`"),
-        ("crates/mcp-span-cli/src/visit/page.rs", "what a command shows, through `Page`"),
-        ("crates/mcp-span-cli/src/visit/trouble.rs", "failures of a command, through `plain`"),
-        ("crates/mcp-span-cli/src/visit/status.rs", "the line that tells what is being done"),
+        ("crates/mcp-span-cli/src/output/page.rs", "what a command shows, through `Page`"),
+        ("crates/mcp-span-cli/src/output/status.rs", "the line that tells what is being done"),
         ("crates/mcp-span-cli/src/oauth.rs", "where to log in"),
         (
             "crates/mcp-span-cli/src/account/paste.rs",
@@ -144,11 +140,14 @@ fn text_reaches_a_terminal_from_these_files_alone_and_each_of_them_filters_it() 
         ),
         ("crates/mcp-span-cli/src/check/spinner.rs", "the line that tells what is being checked"),
         ("crates/mcp-span-cli/src/trace/mod.rs", "lines of a trace, through `trace::line`"),
-        ("crates/mcp-span-cli/src/visit/asked.rs", "questions of a server, through `form`"),
+        (
+            "crates/mcp-span-cli/src/explore/server_requests.rs",
+            "questions of a server, through `form`",
+        ),
     ];
     let own_words = [
-        ("crates/mcp-span-cli/src/visit/login.rs", "one sentence of ours"),
-        ("crates/mcp-span-cli/src/read.rs", "asks whether it is a terminal"),
+        ("crates/mcp-span-cli/src/explore/login.rs", "asks whether it is a terminal"),
+        ("crates/mcp-span-cli/src/explore/read.rs", "asks whether it is a terminal"),
         ("crates/mcp-span-cli/src/logging.rs", "the log, whose writer filters each line"),
         (
             "crates/mcp-span-cli/src/account/process.rs",

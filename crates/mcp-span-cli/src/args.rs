@@ -13,10 +13,11 @@ use clap::{
 use super::Failure;
 use super::commands::{Cli, Command};
 use super::config_file::File;
+use super::explore;
 use super::help;
+use super::output::flags::with_flags;
 use super::report::Usage;
 use super::target::is_url;
-use super::visit_args;
 use mcp_span::ServerOptions;
 use mcp_span::config::Entry;
 use mcp_span::options::{Given, Group, Kind, OPTIONS, OptionInfo, Origin};
@@ -38,12 +39,12 @@ pub(super) fn command(args: &[OsString]) -> clap::Command {
     if args.len() < 2 || args.iter().skip(1).any(is_special) {
         return whole();
     }
-    Connect::augment_args(clap::Command::new("mcp-span"))
+    with_flags(Connect::augment_args(clap::Command::new("mcp-span")))
 }
 
 /// The parser with all subcommands, each as it is described where it is done.
 pub(super) fn whole() -> clap::Command {
-    visit_args::described(Cli::command())
+    explore::args::described(with_flags(Cli::command()))
 }
 
 /// The same with what only people want to know: variables and defaults.
@@ -59,7 +60,7 @@ pub(super) fn documented() -> clap::Command {
         };
         command.mut_args(more).mut_subcommands(with_more)
     }
-    visit_args::documented(with_more(whole()))
+    explore::args::documented(with_more(whole()))
 }
 
 /// Help or the version, if that was asked for. A configuration file or a variable that is wrong does

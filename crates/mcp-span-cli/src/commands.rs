@@ -7,8 +7,8 @@ use clap::{Args, Parser, Subcommand};
 use super::args::{self, Connect};
 use super::check::Check;
 use super::completions::Completions;
+use super::explore::args::{Call, Raw, Read, Target};
 use super::install::{Install, Uninstall};
-use super::visit_args::{Call, Raw, Read, Visit};
 
 /// Joins any MCP client to any MCP server.
 // Neither this nor what it holds can be shown: headers and URLs are secrets.
@@ -48,30 +48,30 @@ impl Cli {
             Some(Command::Status(status)) => &mut status.connect.0,
             Some(Command::Login(login)) => &mut login.connect.0,
             Some(Command::Install(install)) => &mut install.connect,
-            Some(
-                Command::Tools(visit)
-                | Command::Resources(visit)
-                | Command::Prompts(visit)
-                | Command::Prompt(visit),
-            ) => &mut visit.connect,
-            Some(Command::Call(call)) => &mut call.visit.connect,
-            Some(Command::Read(read)) => &mut read.visit.connect,
-            Some(Command::Raw(raw)) => &mut raw.visit.connect,
             Some(Command::Check(check)) => &mut check.connect,
-            _ => &mut self.connect,
+            Some(other) => {
+                other.target_mut().map_or(&mut self.connect, |target| &mut target.connect)
+            }
+            None => &mut self.connect,
         }
     }
 
-    /// The visit at a server, if that is what the command is.
-    pub(super) fn visit_mut(&mut self) -> Option<&mut Visit> {
-        match self.command.as_mut()? {
-            Command::Tools(visit)
-            | Command::Resources(visit)
-            | Command::Prompts(visit)
-            | Command::Prompt(visit) => Some(visit),
-            Command::Call(call) => Some(&mut call.visit),
-            Command::Read(read) => Some(&mut read.visit),
-            Command::Raw(raw) => Some(&mut raw.visit),
+    /// Which server is explored, if that is what the command is for.
+    pub(super) fn target_mut(&mut self) -> Option<&mut Target> {
+        self.command.as_mut()?.target_mut()
+    }
+}
+
+impl Command {
+    fn target_mut(&mut self) -> Option<&mut Target> {
+        match self {
+            Self::Tools(target)
+            | Self::Resources(target)
+            | Self::Prompts(target)
+            | Self::Prompt(target) => Some(target),
+            Self::Call(call) => Some(&mut call.target),
+            Self::Read(read) => Some(&mut read.target),
+            Self::Raw(raw) => Some(&mut raw.target),
             _ => None,
         }
     }
@@ -104,17 +104,17 @@ pub(super) enum Command {
     /// Print the manual page
     Man,
     /// List the tools of a server, or show one in full
-    Tools(Box<Visit>),
+    Tools(Box<Target>),
     /// List the resources of a server
-    Resources(Box<Visit>),
+    Resources(Box<Target>),
     /// List the prompts of a server, or show one in full
-    Prompts(Box<Visit>),
+    Prompts(Box<Target>),
     /// Call a tool of a server
     Call(Box<Call>),
     /// Read a resource of a server
     Read(Box<Read>),
     /// Get a prompt of a server, filled in
-    Prompt(Box<Visit>),
+    Prompt(Box<Target>),
     /// Send any request or notification to a server
     Raw(Box<Raw>),
 }

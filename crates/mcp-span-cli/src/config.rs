@@ -7,8 +7,8 @@ use url::Url;
 
 use super::args::LOCAL_HUB;
 use super::commands::Config;
+use super::output::Page;
 use super::target::{Line, Wrong};
-use super::visit::Page;
 use super::{Failure, report, settings};
 use mcp_span::ServerOptions;
 use mcp_span::config::Entry;
@@ -64,26 +64,13 @@ pub(super) fn run(typed: &Config, line: &Line, ignored: &[String]) -> Result<Exi
     Ok(ExitCode::SUCCESS)
 }
 
-/// Columns as wide as their longest value, but for one that is very long.
+/// Names beside values, each with its origin.
 fn table(page: &Page, rows: &[Row]) -> String {
-    const WIDEST: usize = 40;
-    let width = |of: fn(&Row) -> &str| {
-        let widths = rows.iter().map(|row| of(row).chars().count());
-        widths.filter(|width| *width <= WIDEST).max().unwrap_or_default()
-    };
-    let (names, values) = (width(|row| &row.name), width(|row| &row.value));
-    let padded = |text: &str, width: usize| " ".repeat(width.saturating_sub(text.chars().count()));
-    let mut text = String::new();
-    for Row { name, value, origin } in rows {
-        let (name, value) = (report::plain(name), report::plain(value).replace('\n', " "));
-        let origin = report::plain(origin);
-        text += &format!("  {}{}  {value}", page.name(&name), padded(&name, names));
-        if !origin.is_empty() {
-            text += &format!("{}  {}", padded(&value, values), page.faint(&origin));
-        }
-        text.push('\n');
-    }
-    text
+    let cells = rows.iter().map(|Row { name, value, origin }| {
+        let origin = if origin.is_empty() { String::new() } else { format!("  ({origin})") };
+        vec![name.clone(), format!("{value}{origin}")]
+    });
+    page.columns(2, &cells.collect::<Vec<_>>())
 }
 
 fn as_json(line: &Line, rows: &[Row], servers: &[(String, String)]) -> Value {

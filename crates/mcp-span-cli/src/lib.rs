@@ -9,18 +9,11 @@ use std::process::ExitCode;
 
 mod account;
 mod args;
-mod call;
+mod bad_arguments;
 mod candidates;
 mod check;
 mod commands;
 mod compat;
-mod compat_client;
-mod compat_flags;
-mod compat_name;
-mod compat_proxy;
-mod compat_remote;
-mod compat_renamed;
-mod compat_words;
 mod completions;
 mod config;
 mod config_file;
@@ -30,6 +23,7 @@ mod demo;
 #[cfg(test)]
 mod documentation;
 mod environment;
+mod explore;
 mod folders;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
@@ -40,11 +34,9 @@ mod install;
 mod line_writer;
 mod log_writer;
 mod logging;
-mod look;
+mod nearest;
 mod oauth;
-mod prompt;
-mod raw;
-mod read;
+mod output;
 mod report;
 mod secrets;
 mod servers;
@@ -52,16 +44,15 @@ mod settings;
 mod target;
 mod tool_names;
 mod trace;
-mod visit;
-mod visit_args;
 
 use args::Parsed;
 use commands::{Command, Login};
-use compat::Translated;
+use compat::{Translated, oauth2_proxy};
 use config_file::ConfigFile;
 use mcp_span::ServerOptions;
-use mcp_span::runtime;
 use mcp_span::secret::Scrubber;
+use mcp_span::{client, runtime};
+use report::CommandError as Failure;
 use report::Usage;
 use secrets::Secrets;
 use settings::Settings;
@@ -71,16 +62,10 @@ use tokio::sync::oneshot;
 /// Runs the program and gives its exit code: 0 normal, 1 unexpected, 2 usage or configuration.
 #[must_use]
 pub fn main() -> ExitCode {
-    let typed: Vec<OsString> = std::env::args_os().collect();
+    let typed = output::flags::typed(std::env::args_os().collect());
     let is_json = typed.iter().take_while(|word| *word != "--").any(|word| word == "--json");
-    match start(typed.clone()) {
-        Ok(code) => code,
-        Err(Failure::Arguments(error)) => report::bad_arguments(&error, &typed, is_json),
-        Err(Failure::NothingTyped) => report::short_help(),
-        Err(Failure::Usage(usage)) => report::usage(&usage, is_json),
-        Err(Failure::Login(error)) => report::failed(&error, is_json),
-        Err(Failure::Unexpected(error)) => report::unexpected(&error),
-    }
+    let done = start(typed.clone());
+    done.unwrap_or_else(|error| error.report(is_json, &typed, &Scrubber::default()))
 }
 
 fn config_file(args: &[OsString]) -> Result<ConfigFile, Usage> {
@@ -135,6 +120,7 @@ fn parse_and_run(
     ignored: &[String],
 ) -> Result<ExitCode, Failure> {
     let mut parsed = args::parse(args, command)?;
+    output::flags::apply(&parsed.matches);
     let line = behind(&mut parsed, file, secrets)?;
     // One word of several may be wrong without harm to the others: each is looked at by itself.
     if !matches!(parsed.cli.command, Some(Command::Check(_))) {
@@ -157,11 +143,11 @@ fn behind(parsed: &mut Parsed, file: ConfigFile, secrets: Secrets) -> Result<Lin
     let mut variables = settings::variables(std::env::vars_os(), takes)?;
     let is_demo = matches!(parsed.cli.command, Some(Command::Demo(_)));
     let mut defaults = ServerOptions::default();
-    if let Some(visit) = parsed.cli.visit_mut() {
+    if let Some(target) = parsed.cli.target_mut() {
         let is_server = |word: &str| target::is_url(word) || file.servers.has(word);
-        visit.find_target(matches, variables.url.is_some(), is_server);
-        visit.connect.is_for_program = visit.json;
-        defaults.connect_wait = Some(visit_args::CONNECT_WAIT);
+        target.find_server(matches, variables.url.is_some(), is_server);
+        target.connect.is_for_program = target.json;
+        defaults.connect_wait = Some(explore::args::CONNECT_WAIT);
     }
     match &mut parsed.cli.command {
         Some(Command::Login(login)) => {
@@ -186,48 +172,10 @@ fn behind(parsed: &mut Parsed, file: ConfigFile, secrets: Secrets) -> Result<Lin
         let names_other = typed.mcp_hub.is_some() || typed.command.is_some();
         !is_demo && !names_other && (typed.url.is_none() || typed.url.as_deref() == url)
     };
-    if let Some(theirs) = compat_proxy::read(|name| std::env::var(name).ok(), is_about)? {
+    if let Some(theirs) = oauth2_proxy::read(|name| std::env::var(name).ok(), is_about)? {
         connect.options.merge(theirs.options()?);
     }
     Ok(Line { typed: connect.clone(), file, defaults })
-}
-
-/// Why a command could not do its work.
-enum Failure {
-    /// What was typed is not what the program takes.
-    Arguments(clap::Error),
-    /// Nothing was typed, and no server is named elsewhere.
-    NothingTyped,
-    /// The user can mend it.
-    Usage(Usage),
-    /// A login or a logout did not come about.
-    Login(Box<mcp_span::error::Error>),
-    /// Nobody expected it.
-    Unexpected(std::io::Error),
-}
-
-impl From<clap::Error> for Failure {
-    fn from(error: clap::Error) -> Self {
-        Self::Arguments(error)
-    }
-}
-
-impl From<Usage> for Failure {
-    fn from(usage: Usage) -> Self {
-        Self::Usage(usage)
-    }
-}
-
-impl From<mcp_span::error::Error> for Failure {
-    fn from(error: mcp_span::error::Error) -> Self {
-        Self::Login(Box::new(error))
-    }
-}
-
-impl From<std::io::Error> for Failure {
-    fn from(error: std::io::Error) -> Self {
-        Self::Unexpected(error)
-    }
 }
 
 fn run(parsed: &Parsed, line: &Line, ignored: &[String]) -> Result<ExitCode, Failure> {
@@ -257,15 +205,15 @@ fn run(parsed: &Parsed, line: &Line, ignored: &[String]) -> Result<ExitCode, Fai
         // Done before any setting is read, unless a flag stands before its name.
         Some(Command::Completions(typed)) => completions::run(typed),
         Some(Command::Man) => completions::man(),
-        Some(Command::Tools(typed)) => look::tools(typed),
-        Some(Command::Resources(typed)) => look::resources(typed),
-        Some(Command::Prompts(typed)) => look::prompts(typed),
-        Some(Command::Call(typed)) => call::run(typed),
-        Some(Command::Read(typed)) => read::run(typed),
-        Some(Command::Prompt(typed)) => prompt::run(typed),
-        Some(Command::Raw(typed)) => raw::run(typed),
+        Some(Command::Tools(typed)) => explore::tools(typed),
+        Some(Command::Resources(typed)) => explore::resources(typed),
+        Some(Command::Prompts(typed)) => explore::prompts(typed),
+        Some(Command::Call(typed)) => explore::call(typed),
+        Some(Command::Read(typed)) => explore::read(typed),
+        Some(Command::Prompt(typed)) => explore::prompt(typed),
+        Some(Command::Raw(typed)) => explore::raw(typed),
         None if std::env::args_os().len() < 2 && !parsed.cli.connect.options.names_server() => {
-            Err(Failure::NothingTyped)
+            Ok(report::short_help())
         }
         None => connect_to(&parsed.cli.connect, ignored),
     }
@@ -273,10 +221,9 @@ fn run(parsed: &Parsed, line: &Line, ignored: &[String]) -> Result<ExitCode, Fai
 
 fn connect_to(typed: &args::Connect, ignored: &[String]) -> Result<ExitCode, Failure> {
     let spec = settings::spec(typed)?;
-    logging::start(typed, settings::scrubber(&spec))?;
-    report::warn_of_options(&typed.options, settings::is_https(&spec));
+    start_logging(typed, &spec)?;
     if std::io::stdin().is_terminal() {
-        report::warning(
+        report::note(
             "waiting for an MCP client on stdin; to look at the server: mcp-span tools <URL>",
         );
     }
@@ -286,16 +233,39 @@ fn connect_to(typed: &args::Connect, ignored: &[String]) -> Result<ExitCode, Fai
     on_runtime(connect::run(spec))
 }
 
+/// Starts the log of a connection, with what it should begin with.
+fn start_logging(typed: &args::Connect, spec: &client::Spec) -> Result<(), Usage> {
+    logging::start(typed, settings::scrubber(spec))?;
+    warn_of_options(&typed.options, settings::is_https(spec));
+    Ok(())
+}
+
+/// Says what options mean that somebody may not want: `--insecure` also to those who asked for errors
+/// only.
+fn warn_of_options(options: &ServerOptions, is_https: bool) {
+    const INSECURE: &str = "--insecure: the server's certificates are not checked, so anybody on the way to the \
+                            server can read and change everything";
+    if is_https && options.insecure == Some(true) {
+        match tracing::enabled!(tracing::Level::WARN) {
+            true => tracing::warn!("{INSECURE}"),
+            false => tracing::error!("{INSECURE}"),
+        }
+    }
+    if let Some(sentence) = options.vain_id_token() {
+        tracing::warn!("{sentence}");
+    }
+}
+
 /// Logs in, or imports a login.
 fn log_in(login: &Login) -> Result<ExitCode, Failure> {
-    let (connect, is_json) = (&login.connect.0, login.json);
+    let is_json = login.json;
     if login.import {
-        let found = account::import::find(connect);
-        return on_account(connect, move |settings| {
+        let found = account::import::find(&login.connect.0);
+        return on_account(&login.connect.0, move |settings| {
             account::import::store(settings, found, is_json)
         });
     }
-    on_account(connect, move |settings| account::login(settings, is_json))
+    on_account(&login.connect.0, move |settings| account::login(settings, is_json))
 }
 
 /// Does something about the account at a server.

@@ -14,6 +14,7 @@ use tracing_subscriber::{Layer, Registry, fmt, registry};
 
 use super::args::Connect;
 use super::log_writer::{self, LogLine};
+use super::output::is_quiet;
 use super::report::Usage;
 use super::trace::file::TraceFile;
 use super::trace::layer as trace_layer;
@@ -111,7 +112,11 @@ fn wanted(typed: &Connect, lookup: impl Fn(&str) -> Option<String>) -> Targets {
         // A word that is no level would be taken for the name of a target.
         level.or_else(|| text.parse::<Targets>().ok().filter(|_| text.contains('=')))
     });
-    let default = if typed.is_for_program { LevelFilter::OFF } else { LevelFilter::WARN };
+    let default = match typed.is_for_program {
+        true => LevelFilter::OFF,
+        false if is_quiet() => LevelFilter::ERROR,
+        false => LevelFilter::WARN,
+    };
     named.unwrap_or_else(|| only(default))
 }
 

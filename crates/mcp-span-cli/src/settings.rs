@@ -3,7 +3,8 @@
 use url::Url;
 
 use super::args::{Connect, LOCAL_HUB};
-use super::report::{Usage, nearest_command};
+use super::bad_arguments::nearest_command;
+use super::report::Usage;
 use super::{environment, hub};
 use mcp_span::ServerOptions;
 use mcp_span::bridge::{Policy, Stages};
@@ -29,7 +30,7 @@ impl From<Settings> for Spec {
 
 impl From<OptionError> for Usage {
     fn from(error: OptionError) -> Self {
-        Self::new(error.to_string())
+        Self(error.message, error.hint)
     }
 }
 
@@ -139,8 +140,9 @@ pub(super) fn typed_url(typed: &Connect) -> Result<Url, Usage> {
     check_url(url, typed.options.allow_http == Some(true)).map_err(|why| match &typed.no_name {
         Some(no) => {
             let command = url.and_then(nearest_command);
-            let meant = command.map(|command| format!("; is it the command '{command}'?"));
-            Usage(format!("{why}. It is not a name either: {no}{}", meant.unwrap_or_default()))
+            let meant = command.map(|command| format!("did you mean the command '{command}'?"));
+            let message = format!("{}. It is not a name either: {no}", why.message);
+            Usage(message, meant.or(why.hint))
         }
         None => why.into(),
     })

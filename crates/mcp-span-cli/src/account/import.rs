@@ -10,7 +10,7 @@ use serde_json::Value;
 use url::Url;
 
 use super::list;
-use crate::compat_remote::{self, Remote};
+use crate::compat::mcp_remote::{self, Remote};
 use crate::settings::Settings;
 use crate::{Failure, args, folders, report};
 use mcp_span::auth::oauth::Foreign;
@@ -74,11 +74,12 @@ pub(crate) async fn store(
     is_json: bool,
 ) -> Result<ExitCode, Failure> {
     let oauth = super::oauth(&settings)?;
-    let Found { tokens, client, foreign } = found?;
+    let Found { tokens, client, foreign } = found.map_err(Failure::of_login)?;
     let stored = oauth.take_over(&foreign).await.map_err(|error| {
         let message = format!("{} cannot be used", tokens.display());
         let hint = error.hint.clone();
-        Error { hint, ..Error::new(Kind::Login, message).because(error) }
+        let failed = Error::new(Kind::Login, message).because(error);
+        Failure::of_login(hint.into_iter().fold(failed, Error::hint))
     })?;
     if is_json {
         return list::print_json(&[stored.account], &[]);
@@ -129,7 +130,7 @@ fn arguments(typed: &args::Connect) -> Remote {
     Remote {
         resource: options.oauth_resource.clone().filter(|text| !text.is_empty()),
         params: options.oauth_authorize_param.iter().flatten().filter_map(pair).collect(),
-        headers: lines.filter_map(compat_remote::header).collect(),
+        headers: lines.filter_map(mcp_remote::header).collect(),
         client_metadata_url: options.oauth_client_metadata_url.as_ref().map(ToString::to_string),
         token_endpoint: options.oauth_token_url.as_ref().map(ToString::to_string),
         ..Remote::default()

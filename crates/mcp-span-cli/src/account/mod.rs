@@ -24,7 +24,7 @@ pub(super) async fn login(settings: Settings, is_json: bool) -> Result<ExitCode,
     let waits = || {
         report::warning(&format!("another process is logging in to {place}: waiting for it"));
     };
-    oauth.log_in(waits).await?;
+    oauth.log_in(waits).await.map_err(Failure::of_login)?;
     if is_json {
         return list::print_json(oauth.account().await.as_slice(), &[]);
     }
@@ -41,7 +41,8 @@ pub(super) async fn logout(
 ) -> Result<ExitCode, Failure> {
     let oauth = oauth(&settings)?;
     let place = shown(&settings.http.url);
-    let (outcome, is_cancelled) = oauth.log_out(file.as_deref()).await?;
+    let (outcome, is_cancelled) =
+        oauth.log_out(file.as_deref()).await.map_err(Failure::of_login)?;
     let is_logged_out = !matches!(outcome, LoggedOut::Nobody);
     let revocation_error = match outcome {
         LoggedOut::NotRevoked(error) => Some(error.to_string()),

@@ -10,7 +10,8 @@ use clap::{CommandFactory, Parser};
 
 use super::browser;
 use crate::args::{Connect, Logging};
-use crate::{Failure, logging, on_runtime};
+use crate::logging;
+use crate::{Failure, on_runtime};
 use mcp_span::ServerOptions;
 use mcp_span::auth::oauth::{self, LoginCommand};
 use mcp_span::environment::Environment;

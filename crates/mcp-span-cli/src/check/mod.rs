@@ -15,7 +15,7 @@ use url::Url;
 
 use super::report::Usage;
 use super::target::{self, Line, Wrong};
-use super::{Failure, args, logging, on_runtime, report, settings, visit};
+use super::{Failure, args, explore, logging, on_runtime, output, report, settings};
 use mcp_span::client::{Server, Spec};
 use mcp_span::secret::{Scrubber, Secret, is_key, is_secret_name};
 use mcp_span::untrusted::Untrusted;
@@ -302,7 +302,7 @@ async fn check_all(
         under_way.iter().for_each(AbortHandle::abort);
         tokio::select! {
             // All tasks but this one.
-            () = visit::at_rest(1) => {}
+            () = explore::at_rest(1) => {}
             // Twice means now.
             () = os::terminated() => {}
         }
@@ -322,7 +322,7 @@ async fn tell_all(
     is_json: bool,
 ) -> Result<Status, Failure> {
     let mut worst = Status::Skipped;
-    let width = visit::Page::of_stdout().width;
+    let width = output::Page::of_stdout().width;
     if !is_json {
         print(&text::heading())?;
     }

@@ -5,7 +5,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::line::{Line, plain};
 use super::timeline::{Event, Timeline};
-use crate::visit::{Page, one_line, pretty};
+use crate::output::{Page, one_line, pretty};
 use mcp_span::message::Members;
 use mcp_span::untrusted::Untrusted;
 

@@ -1,7 +1,7 @@
 //! What the events of a trace come to: counts, the slowest, what was never answered. Pure.
 
 use super::words::in_words;
-use crate::visit::count;
+use crate::output::count;
 
 /// How many of the slowest are named.
 const SLOWEST: usize = 3;

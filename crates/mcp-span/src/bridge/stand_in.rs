@@ -71,8 +71,8 @@ pub(super) fn on_client_message(
 pub(super) fn on_failed(engine: &Engine, request: &Message, error: &Error) -> Option<Message> {
     // After the end of input nobody logs in.
     let may_log_in = !engine.has_opened() && !engine.is_draining();
-    let page = error.page.as_deref().filter(|_| may_log_in)?;
-    let needed = Needed::Page(page);
+    let page = error.login_url.as_deref().filter(|_| may_log_in)?;
+    let needed = Needed::Page(page.as_str());
     let answer = match request.method() {
         Some(Method::ToolsList) => login_tool::list(needed),
         _ if login_tool::is_called(request) => login_tool::result(needed),

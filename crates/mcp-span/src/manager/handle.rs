@@ -11,14 +11,14 @@ use super::State;
 use super::keeper::{Command, Waiter, report};
 use super::lists::View;
 use super::outcome::{closed, may_repeat};
-use crate::client::{Client, Failure, Transport};
+use crate::client::Client;
+use crate::error::Error;
 use crate::limits;
 
 /// The task lives as long as one of these does, or until it is told to close.
 #[derive(Clone, Debug)]
 pub(super) struct Handle {
     pub(super) name: Arc<str>,
-    pub(super) transport: Transport,
     /// The server's task holds the other end.
     pub(super) commands: mpsc::Sender<Command>,
     /// So does it of this.
@@ -27,25 +27,25 @@ pub(super) struct Handle {
 }
 
 impl Handle {
-    pub(super) async fn client(&self) -> Result<Client, Failure> {
+    pub(super) async fn client(&self) -> Result<Client, Error> {
         self.ask(Command::Want).await
     }
 
-    pub(super) async fn reconnect(&self) -> Result<Client, Failure> {
+    pub(super) async fn reconnect(&self) -> Result<Client, Error> {
         self.ask(Command::Reconnect).await
     }
 
     /// Everybody who asks is answered: by a connection, by why there is none, or in the end by the
     /// task's own patience.
-    async fn ask(&self, wish: fn(Waiter, Instant) -> Command) -> Result<Client, Failure> {
+    async fn ask(&self, wish: fn(Waiter, Instant) -> Command) -> Result<Client, Error> {
         let (waiter, answer) = oneshot::channel();
         let until = Instant::now() + self.patience;
-        let gone = || Failure::of(self.transport, closed(&self.name));
+        let gone = || closed(&self.name);
         self.commands.send(wish(waiter, until)).await.map_err(|_| gone())?;
         answer.await.unwrap_or_else(|_| Err(gone()))
     }
 
-    pub(super) async fn call(&self, tool: &str, arguments: Value) -> Result<Value, Failure> {
+    pub(super) async fn call(&self, tool: &str, arguments: Value) -> Result<Value, Error> {
         let client = self.client().await?;
         match self.call_over(&client, tool, arguments.clone()).await {
             // While a connection stands, the link below it has done what can be done.
@@ -62,8 +62,8 @@ impl Handle {
         client: &Client,
         tool: &str,
         arguments: Value,
-    ) -> Result<Value, Failure> {
-        let result = client.call(tool, arguments).await;
+    ) -> Result<Value, Error> {
+        let result = client.call(tool, arguments).typed().await;
         let is_in_doubt = matches!(self.view.borrow().state, State::Degraded(_));
         match report(client, result.as_ref().err()) {
             // That all is well is nothing new.
@@ -90,7 +90,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::client::Options;
     use crate::error::{Delivery, Kind};
     use crate::manager::Known;
     use crate::message::reply;
@@ -111,7 +110,7 @@ mod tests {
                 let _ = outbox.send(reply::result(id, &json!({"n": left}))).await;
             }
         });
-        Client::over(near, Options::default()).await.unwrap()
+        Client::builder(near).connect().await.unwrap()
     }
 
     /// A handle whose task serves these, one after the other.
@@ -127,7 +126,7 @@ mod tests {
             }
         });
         let patience = Duration::from_secs(1);
-        Handle { name: "a".into(), transport: Transport::Other, commands, view, patience }
+        Handle { name: "a".into(), commands, view, patience }
     }
 
     #[tokio::test]
@@ -138,10 +137,7 @@ mod tests {
         assert_eq!(result, Ok(json!({"n": 0})));
         let failure = serving(vec![gone.clone(), gone, good]).call("t", Value::Null).await;
         let failure = failure.unwrap_err();
-        assert_eq!(
-            (failure.kind(), failure.delivery),
-            (Some(Kind::Closed), Delivery::NotDelivered)
-        );
+        assert_eq!((failure.kind, failure.delivery), (Kind::Closed, Delivery::NotDelivered));
     }
 
     #[tokio::test]
@@ -149,16 +145,13 @@ mod tests {
         // It takes the call and ends.
         let (ending, good) = (client(1).await, client(9).await);
         let failure = serving(vec![ending, good]).call("t", Value::Null).await.unwrap_err();
-        assert_eq!((failure.kind(), failure.delivery), (Some(Kind::Closed), Delivery::Unknown));
+        assert_eq!((failure.kind, failure.delivery), (Kind::Closed, Delivery::Unknown));
     }
 
     #[tokio::test]
     async fn nobody_waits_for_a_task_that_is_gone() {
         let handle = serving(Vec::new());
         let failure = handle.client().await.unwrap_err();
-        assert_eq!(
-            (failure.kind(), failure.delivery),
-            (Some(Kind::Closed), Delivery::NotDelivered)
-        );
+        assert_eq!((failure.kind, failure.delivery), (Kind::Closed, Delivery::NotDelivered));
     }
 }

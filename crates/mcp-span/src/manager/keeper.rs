@@ -14,7 +14,8 @@ use super::lists::{Listed, Sort, View};
 use super::outcome::{closed, is_trouble, refused, shows_absence};
 use super::state::{Machine, State, Step};
 use super::{Entry, Options};
-use crate::client::{Client, Failure, Notification, Notifications, Server, connect_unless};
+use crate::client::{Client, Notification, Notifications, Server};
+use crate::error::{Error, ErrorKind};
 use crate::limits;
 
 mod listing;
@@ -22,7 +23,7 @@ mod listing;
 use listing::Asking;
 
 /// Somebody who waits for a connection.
-pub(super) type Waiter = oneshot::Sender<Result<Client, Failure>>;
+pub(super) type Waiter = oneshot::Sender<Result<Client, Error>>;
 
 /// What callers want, or have to tell.
 #[derive(Debug)]
@@ -34,22 +35,22 @@ pub(super) enum Command {
     /// The server has answered.
     Worked,
     /// It could not be reached over a connection that stands.
-    Troubled(Failure),
+    Troubled(Error),
     /// Nothing more.
     Close,
 }
 
 /// What the tasks of one server bring.
 enum Outcome {
-    Connected(Result<Client, Failure>),
+    Connected(Result<Client, Error>),
     Listed {
         generation: u64,
         sort: Sort,
-        result: Result<Listed, Failure>,
+        result: Result<Listed, Error>,
     },
     Probed {
         generation: u64,
-        result: Result<(), Failure>,
+        result: Result<(), Error>,
     },
     /// A connection that is no longer wanted was closed.
     Closed,
@@ -64,7 +65,7 @@ struct Live {
 /// What a connection says by itself.
 enum Word {
     Told(Notification),
-    Ended(Failure),
+    Ended(Error),
 }
 
 pub(super) struct Keeper {
@@ -204,8 +205,7 @@ impl Keeper {
             Ok(Outcome::Listed { .. } | Outcome::Probed { .. } | Outcome::Closed) => Vec::new(),
             Err(error) => {
                 debug!(server = &*self.name, "a task has failed: {error}");
-                self.machine
-                    .failed(Failure::of(self.entry.spec.transport(), closed(&self.name)), now)
+                self.machine.failed(closed(&self.name), now)
             }
         }
     }
@@ -226,7 +226,7 @@ impl Keeper {
         }
     }
 
-    fn lost(&mut self, why: Failure) -> Vec<Step<Waiter>> {
+    fn lost(&mut self, why: Error) -> Vec<Step<Waiter>> {
         debug!(server = &*self.name, "the connection has ended: {why}");
         self.old = self.live.take().map(|live| live.client);
         self.generation += 1;
@@ -245,8 +245,7 @@ impl Keeper {
                     }
                 }
                 Step::Refuse(waiter, refusal) => {
-                    let failure = refused(&self.name, self.entry.spec.transport(), refusal);
-                    let _ = waiter.send(Err(failure));
+                    let _ = waiter.send(Err(refused(&self.name, refusal)));
                 }
             }
         }
@@ -271,7 +270,8 @@ impl Keeper {
                 return Outcome::Closed;
             }
             let unwanted = async { drop(unwanted.await) };
-            Outcome::Connected(connect_unless(spec, options, unwanted).await)
+            let connecting = Client::builder(spec).options(options);
+            Outcome::Connected(connecting.connect_unless(unwanted).await)
         });
     }
 
@@ -329,13 +329,13 @@ async fn say_goodbye(client: Option<Client>) -> Outcome {
 }
 
 /// What a failed request of a caller's says of the server, if anything.
-pub(super) fn report(client: &Client, failure: Option<&Failure>) -> Option<Command> {
+pub(super) fn report(client: &Client, failure: Option<&Error>) -> Option<Command> {
     match failure {
         // The end of a connection is noticed by its keeper.
         Some(failure) if shows_absence(failure) => {
             client.is_connected().then(|| Command::Troubled(failure.clone()))
         }
-        Some(failure) if failure.kind().is_some() => None,
+        Some(failure) if failure.kind != ErrorKind::Rpc => None,
         _ => Some(Command::Worked),
     }
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{Change, State};
-use crate::client::{Class, Client, Failure, Item, Prompt, Resource, Tool};
+use crate::client::{Client, Item, Prompt, Resource, Tool};
+use crate::error::Error;
 
 /// What a server has listed, to be kept between two runs of a program.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -190,8 +191,8 @@ pub(super) enum Listed {
 }
 
 /// Asks for a list. A server that does not have such a thing has none of it.
-pub(super) async fn list(client: &Client, sort: Sort) -> Result<Listed, Failure> {
-    if !client.offers(sort.capability()) {
+pub(super) async fn list(client: &Client, sort: Sort) -> Result<Listed, Error> {
+    if !client.has_capability(sort.capability()) {
         return Ok(sort.none());
     }
     let listed = match sort {
@@ -200,7 +201,7 @@ pub(super) async fn list(client: &Client, sort: Sort) -> Result<Listed, Failure>
         Sort::Prompts => client.prompts().await.map(Listed::Prompts),
     };
     match listed {
-        Err(failure) if failure.class == Class::Rpc && failure.code == METHOD_NOT_FOUND => {
+        Err(failure) if failure.rpc.is_some() && failure.code() == METHOD_NOT_FOUND => {
             Ok(sort.none())
         }
         listed => listed,

@@ -51,7 +51,8 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::client::{self, Client, Failure, Prompt, Resource, Spec, Tool};
+use crate::client::{self, Client, Prompt, Resource, Spec, Tool};
+use crate::error::Error;
 use crate::limits;
 
 mod breaker;
@@ -186,13 +187,11 @@ impl Manager {
         if servers.are_closed || servers.by_name.contains_key(&name) {
             return false;
         }
-        let transport = entry.spec.transport();
         let listeners = Arc::clone(&self.shared.listeners);
         let keeper = Keeper::new(Arc::clone(&name), entry, &self.shared.options, listeners);
         let (commands, receiver) = mpsc::channel(limits::MANAGER_COMMANDS);
         let handle = Handle {
             name: Arc::clone(&name),
-            transport,
             commands,
             view: keeper.view(),
             patience: self.shared.options.patience,
@@ -257,7 +256,7 @@ impl Manager {
     /// # Errors
     ///
     /// When there is no such server, or it is not there within [`Options::patience`].
-    pub async fn client(&self, name: &str) -> Result<Client, Failure> {
+    pub async fn client(&self, name: &str) -> Result<Client, Error> {
         let handle = self.handle(name)?;
         handle.client().await
     }
@@ -269,7 +268,7 @@ impl Manager {
     ///
     /// When the server is not there, or the call fails; `delivery` says whether it may have been
     /// carried out.
-    pub async fn call(&self, name: &str, tool: &str, arguments: Value) -> Result<Value, Failure> {
+    pub async fn call(&self, name: &str, tool: &str, arguments: Value) -> Result<Value, Error> {
         let handle = self.handle(name)?;
         handle.call(tool, arguments).await
     }
@@ -280,7 +279,7 @@ impl Manager {
     /// # Errors
     ///
     /// When there is no such server, or it is not there within [`Options::patience`].
-    pub async fn reconnect(&self, name: &str) -> Result<(), Failure> {
+    pub async fn reconnect(&self, name: &str) -> Result<(), Error> {
         let handle = self.handle(name)?;
         handle.reconnect().await.map(drop)
     }
@@ -323,7 +322,7 @@ impl Manager {
         self.shared.servers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn handle(&self, name: &str) -> Result<Handle, Failure> {
+    fn handle(&self, name: &str) -> Result<Handle, Error> {
         let servers = self.servers();
         let handle = servers.by_name.get(name).cloned();
         handle.ok_or_else(|| outcome::unknown(name, servers.by_name.keys().map(|name| &**name)))

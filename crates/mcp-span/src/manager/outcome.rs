@@ -1,34 +1,14 @@
 //! What a failure says of the server, and what those are told who get no connection. Pure.
 
 use super::state::Refusal;
-use crate::client::{Class, Failure, Transport};
+
 use crate::error::{Delivery, Error, Kind};
 
-/// Whether the same try may succeed a moment later. What a person has to mend, or to log in for, is
-/// not tried again unasked.
-pub(super) fn may_heal(failure: &Failure) -> bool {
-    match failure.class {
-        Class::Link(Kind::Status) => matches!(failure.status, Some(404 | 408 | 429 | 500..)),
-        Class::Link(kind) => matches!(
-            kind,
-            Kind::Connect
-                | Kind::Dns
-                | Kind::Proxy
-                | Kind::Closed
-                | Kind::Timeout
-                | Kind::NoResponse
-                | Kind::SessionLost
-                | Kind::Overloaded
-        ),
-        Class::Rpc => false,
-    }
-}
-
 /// Whether a request's failure shows that the server is not there; its own errors show that it is.
-pub(super) fn shows_absence(failure: &Failure) -> bool {
-    match failure.class {
-        Class::Link(Kind::Status) => matches!(failure.status, Some(404 | 502..=504)),
-        Class::Link(kind) => matches!(
+pub(super) fn shows_absence(failure: &Error) -> bool {
+    match failure.kind {
+        Kind::Status => matches!(failure.status, Some(404 | 502..=504)),
+        kind => matches!(
             kind,
             Kind::Connect
                 | Kind::Dns
@@ -38,30 +18,26 @@ pub(super) fn shows_absence(failure: &Failure) -> bool {
                 | Kind::NoResponse
                 | Kind::SessionLost
         ),
-        Class::Rpc => false,
     }
 }
 
 /// Whether the failure of a list shows trouble: lists are quick, silence is no good sign.
-pub(super) fn is_trouble(failure: &Failure) -> bool {
-    shows_absence(failure) || failure.class == Class::Link(Kind::Timeout)
+pub(super) fn is_trouble(failure: &Error) -> bool {
+    shows_absence(failure) || failure.kind == Kind::Timeout
 }
 
 /// Whether a call may be made once more over another connection: it has certainly not been carried
 /// out, and what is wrong is the connection.
-pub(super) fn may_repeat(failure: &Failure) -> bool {
+pub(super) fn may_repeat(failure: &Error) -> bool {
     failure.delivery == Delivery::NotDelivered && shows_absence(failure)
 }
 
 /// The failure of somebody who gets no connection to `name`.
-pub(super) fn refused(name: &str, transport: Transport, refusal: Refusal) -> Failure {
+pub(super) fn refused(name: &str, refusal: Refusal) -> Error {
     let own = |kind, message: String| Error::new(kind, message).not_delivered();
-    let error = match refusal {
+    match refusal {
         // Whatever became of the handshake: what was asked for now has not been sent.
-        Refusal::Failed(why) => {
-            let (delivery, is_retryable) = (Delivery::NotDelivered, may_heal(&why));
-            return Failure { delivery, is_retryable, ..Failure::clone(&why) };
-        }
+        Refusal::Failed(why) => Error::clone(&why).not_delivered(),
         Refusal::Suspended(why) => {
             let message = format!("'{name}' does not stay up, and is left alone for now: {why}");
             own(Kind::Closed, message)
@@ -73,8 +49,7 @@ pub(super) fn refused(name: &str, transport: Transport, refusal: Refusal) -> Fai
             own(Kind::Timeout, format!("'{name}' is not ready yet: {why}")).hint("Try again later")
         }
         Refusal::Closed => closed(name),
-    };
-    Failure::of(transport, error)
+    }
 }
 
 /// Nothing more is wanted of the server.
@@ -83,14 +58,14 @@ pub(super) fn closed(name: &str) -> Error {
 }
 
 /// There is no such server.
-pub(super) fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Failure {
+pub(super) fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Error {
     let known: Vec<_> = known.collect();
     let hint = match known.as_slice() {
         [] => "There are no servers at all".to_owned(),
         names => format!("There are: {}", names.join(", ")),
     };
     let error = Error::new(Kind::InvalidRequest, format!("There is no server '{name}'"));
-    Failure::of(Transport::Other, error.hint(hint).not_delivered())
+    error.hint(hint).not_delivered()
 }
 
 #[cfg(test)]
@@ -99,21 +74,20 @@ mod tests {
 
     use super::*;
 
-    fn failure(kind: Kind, status: Option<u16>) -> Failure {
-        let error = Error { status, ..Error::new(kind, "no") };
-        Failure::of(Transport::Http, error.not_delivered())
+    fn failure(kind: Kind, status: Option<u16>) -> Error {
+        Error { status, ..Error::new(kind, "no") }.not_delivered()
     }
 
     #[test]
     fn what_needs_a_person_is_not_tried_again_unasked() {
         for kind in [Kind::Spawn, Kind::Tls, Kind::Login, Kind::Credentials, Kind::BadUrl] {
-            assert!(!may_heal(&failure(kind, None)), "{kind}");
+            assert!(!failure(kind, None).may_heal(), "{kind}");
         }
         for status in [400, 401, 403, 405] {
-            assert!(!may_heal(&failure(Kind::Status, Some(status))), "{status}");
+            assert!(!failure(Kind::Status, Some(status)).may_heal(), "{status}");
         }
-        assert!(may_heal(&failure(Kind::Status, Some(503))));
-        assert!(may_heal(&failure(Kind::Connect, None)));
+        assert!(failure(Kind::Status, Some(503)).may_heal());
+        assert!(failure(Kind::Connect, None).may_heal());
     }
 
     #[test]
@@ -122,7 +96,7 @@ mod tests {
         for kind in [Kind::Connect, Kind::Closed] {
             let failure = failure(kind, None);
             assert!(may_repeat(&failure), "{kind}");
-            assert!(!may_repeat(&Failure { delivery: Delivery::Unknown, ..failure }), "{kind}");
+            assert!(!may_repeat(&Error { delivery: Delivery::Unknown, ..failure }), "{kind}");
         }
         for status in [404, 502, 503] {
             assert!(may_repeat(&failure(Kind::Status, Some(status))), "{status}");
@@ -137,11 +111,11 @@ mod tests {
 
     #[test]
     fn who_gets_no_connection_knows_that_nothing_was_sent_and_why() {
-        let why = Failure::of(Transport::Child, Error::new(Kind::Closed, "it has ended: 7"));
+        let why = Error::new(Kind::Closed, "it has ended: 7");
         assert_eq!(why.delivery, Delivery::Unknown);
-        let told = |refusal| refused("a", Transport::Child, refusal);
+        let told = |refusal| refused("a", refusal);
         let failed = told(Refusal::Failed(Arc::new(why.clone())));
-        assert_eq!((failed.delivery, failed.is_retryable), (Delivery::NotDelivered, true));
+        assert_eq!((failed.delivery, failed.is_retryable()), (Delivery::NotDelivered, true));
         let suspended = told(Refusal::Suspended(Arc::new(why)));
         assert!(suspended.message.contains("'a'") && suspended.message.contains("it has ended: 7"));
         for refusal in [Refusal::NotYet(None), Refusal::Closed] {
@@ -150,6 +124,6 @@ mod tests {
             assert!(failure.message.contains("'a'"), "{failure}");
         }
         let unknown = unknown("b", ["a", "c"].into_iter());
-        assert_eq!(unknown.next_step.as_deref(), Some("There are: a, c"));
+        assert_eq!(unknown.hint.as_deref(), Some("There are: a, c"));
     }
 }

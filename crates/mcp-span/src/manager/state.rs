@@ -6,9 +6,8 @@ use tokio::time::Instant;
 
 use super::breaker::Breaker;
 use super::ladder::Ladder;
-use super::outcome::may_heal;
 use super::{Options, Pauses};
-use crate::client::Failure;
+use crate::error::Error;
 use crate::limits;
 
 /// How it stands with a server.
@@ -20,17 +19,17 @@ pub enum State {
         /// Which try this is, or will be after a pause; 1 is the first.
         attempt: u32,
         /// Why the one before has failed, or why the connection has ended.
-        why: Option<Arc<Failure>>,
+        why: Option<Arc<Error>>,
     },
     /// It is there.
     Ready,
     /// It was there, and is looked for; the next success shows that it is back.
-    Degraded(Arc<Failure>),
+    Degraded(Arc<Error>),
     /// It is not there. Who wants something of it has it tried again; a remote server that had been
     /// there is also tried again now and then.
-    Failed(Arc<Failure>),
+    Failed(Arc<Error>),
     /// It does not stay up, and is left alone for a while.
-    Suspended(Arc<Failure>),
+    Suspended(Arc<Error>),
     /// Nothing more is wanted of it.
     Closed,
 }
@@ -51,7 +50,7 @@ impl State {
 
     /// What is wrong, if anything is.
     #[must_use]
-    pub fn why(&self) -> Option<&Failure> {
+    pub fn why(&self) -> Option<&Error> {
         match self {
             Self::Connecting { why, .. } => why.as_deref(),
             Self::Degraded(why) | Self::Failed(why) | Self::Suspended(why) => Some(why),
@@ -77,11 +76,11 @@ pub(super) enum Step<W> {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Refusal {
     /// The server is not there.
-    Failed(Arc<Failure>),
+    Failed(Arc<Error>),
     /// It is left alone.
-    Suspended(Arc<Failure>),
+    Suspended(Arc<Error>),
     /// It takes longer than one wanted to wait.
-    NotYet(Option<Arc<Failure>>),
+    NotYet(Option<Arc<Error>>),
     /// Nothing more is wanted of it.
     Closed,
 }
@@ -114,7 +113,7 @@ enum Phase {
 
 #[derive(Clone, Debug, PartialEq)]
 struct Trouble {
-    why: Arc<Failure>,
+    why: Arc<Error>,
     /// When it is looked whether the server is back; `None` while it is.
     probe_at: Option<Instant>,
 }
@@ -127,7 +126,7 @@ pub(super) struct Machine<W> {
     breaker: Breaker,
     /// Those who wait for a connection, and until when.
     waiting: Vec<(W, Instant)>,
-    why: Option<Arc<Failure>>,
+    why: Option<Arc<Error>>,
     attempt: u32,
     last_start: Instant,
     is_remote: bool,
@@ -200,9 +199,9 @@ impl<W> Machine<W> {
     }
 
     /// The try has failed.
-    pub(super) fn failed(&mut self, why: Failure, now: Instant) -> Vec<Step<W>> {
+    pub(super) fn failed(&mut self, why: Error, now: Instant) -> Vec<Step<W>> {
         let Phase::Trying { is_last } = self.phase else { return Vec::new() };
-        let may_heal = may_heal(&why);
+        let may_heal = why.may_heal();
         self.why = Some(Arc::new(why));
         if !may_heal {
             self.phase = Phase::Down { until: None };
@@ -212,7 +211,7 @@ impl<W> Machine<W> {
     }
 
     /// The connection has ended by itself.
-    pub(super) fn lost(&mut self, why: Failure, now: Instant) -> Vec<Step<W>> {
+    pub(super) fn lost(&mut self, why: Error, now: Instant) -> Vec<Step<W>> {
         if !matches!(self.phase, Phase::Up { .. }) {
             return Vec::new();
         }
@@ -222,7 +221,7 @@ impl<W> Machine<W> {
     }
 
     /// The server could not be reached over a connection that stands.
-    pub(super) fn troubled(&mut self, why: Failure, now: Instant) -> Vec<Step<W>> {
+    pub(super) fn troubled(&mut self, why: Error, now: Instant) -> Vec<Step<W>> {
         let Phase::Up { trouble } = &mut self.phase else { return Vec::new() };
         let why = Arc::new(why);
         match trouble {
@@ -237,7 +236,7 @@ impl<W> Machine<W> {
     }
 
     /// It was looked for in vain.
-    pub(super) fn missed(&mut self, why: Failure, now: Instant) -> Vec<Step<W>> {
+    pub(super) fn missed(&mut self, why: Error, now: Instant) -> Vec<Step<W>> {
         if let Phase::Up { trouble: Some(trouble) } = &mut self.phase {
             let pause = self.ladder.climb().unwrap_or_else(|| self.ladder.rest());
             *trouble = Trouble { why: Arc::new(why), probe_at: Some(now + pause) };

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::path::PathBuf;
 
 use super::ServerOptions;
@@ -16,19 +17,32 @@ pub struct Context {
     /// Environment variables.
     pub variables: Variables,
     /// What processes inherit, beside what options that name variables withhold from them.
+    #[doc(hidden)]
     pub environment: Environment,
     /// Where state is kept: tokens, remembered revisions. Nowhere, if it is not said.
     pub state_dir: Option<PathBuf>,
     /// Where it is kept by other runs, if that is elsewhere.
+    #[doc(hidden)]
     pub usual_state_dir: Option<PathBuf>,
     /// Tells a person where to log in.
+    #[doc(hidden)]
     pub show: Option<Show>,
     /// Opens a browser.
+    #[doc(hidden)]
     pub open: Option<Open>,
     /// Asks a person whose browser is elsewhere for the address it ended up at.
+    #[doc(hidden)]
     pub paste: Option<Paste>,
     /// Starts the process that does a login.
+    #[doc(hidden)]
     pub login_process: Option<LoginCommand>,
+}
+
+/// Variables may be secrets.
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context").field("state_dir", &self.state_dir).finish_non_exhaustive()
+    }
 }
 
 /// A copy of environment variables.

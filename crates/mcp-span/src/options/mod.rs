@@ -15,6 +15,7 @@
 //! # Ok::<(), serde_json::Error>(())
 //! ```
 
+use std::ffi::OsString;
 use std::fmt;
 
 use serde::de::{Error as _, MapAccess, Visitor};
@@ -37,7 +38,7 @@ mod value;
 pub use context::{Context, Variables};
 pub use credentials::CREDENTIAL_SOURCES;
 pub use headers::Header;
-pub use login::{is_callback_host, is_callback_path, state_dir};
+pub use login::{is_callback_host, is_callback_path};
 pub use origin::{OptionError, Origin};
 pub use proxy::{shown_proxy, usual_proxy_variables};
 pub use table::{Group, OPTIONS, OptionInfo, ServerOptions};
@@ -77,6 +78,21 @@ pub fn find(name: &str) -> Option<&'static OptionInfo> {
 }
 
 impl ServerOptions {
+    /// The server at a URL.
+    pub fn from_url(url: impl Into<String>) -> Self {
+        Self { url: Some(url.into()), ..Self::default() }
+    }
+
+    /// A server that is a program, started with these arguments.
+    pub fn from_command<A: Into<OsString>>(
+        program: impl Into<OsString>,
+        args: impl IntoIterator<Item = A>,
+    ) -> Self {
+        let args = args.into_iter().map(Into::into);
+        let command = Some(std::iter::once(program.into()).chain(args).collect());
+        Self { command, ..Self::default() }
+    }
+
     /// Sets an option from texts.
     ///
     /// # Errors

@@ -29,7 +29,10 @@ impl ServerOptions {
     /// When an option cannot be used, with the place where it was set.
     pub fn resolve(&self, context: &Context) -> Result<Spec, OptionError> {
         // What a variable stands for may be part of a URL.
-        let clean = |OptionError(why)| OptionError::new(self.scrubber().clean(&why));
+        let clean = |error: OptionError| {
+            let message = self.scrubber().clean(&error.message);
+            OptionError { message, ..error }
+        };
         self.resolve_all(context).map_err(clean)
     }
 
@@ -163,7 +166,7 @@ impl ServerOptions {
 
     fn stages(&self) -> Stages {
         let hidden_tools = HiddenTools::new(self.ignore_tool.iter().flatten().map(String::as_str));
-        Stages { protocol: self.protocol(), memory: None, hidden_tools }
+        Stages { protocol: self.protocol(), hidden_tools, ..Stages::default() }
     }
 }
 

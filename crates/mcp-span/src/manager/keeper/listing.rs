@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep};
 use tracing::debug;
 
 use super::{Keeper, Outcome, Waiter};
-use crate::client::Failure;
+use crate::error::Error;
 use crate::limits;
 use crate::manager::lists::{self, Listed, Sort};
 use crate::manager::outcome::is_trouble;
@@ -40,7 +40,7 @@ impl Keeper {
     pub(super) fn listed(
         &mut self,
         sort: Sort,
-        result: Result<Listed, Failure>,
+        result: Result<Listed, Error>,
     ) -> Vec<Step<Waiter>> {
         let asking = std::mem::take(&mut self.asking[sort as usize]);
         match result {

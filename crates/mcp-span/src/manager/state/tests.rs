@@ -6,13 +6,12 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
-use crate::client::Transport;
 use crate::error::{Error, Kind};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn failure(kind: Kind) -> Failure {
-    Failure::of(Transport::Child, Error::new(kind, "no"))
+fn failure(kind: Kind) -> Error {
+    Error::new(kind, "no")
 }
 
 fn machine(is_remote: bool, now: Instant) -> Machine<u32> {
