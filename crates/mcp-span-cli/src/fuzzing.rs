@@ -27,7 +27,7 @@ fn show(mut timeline: Timeline, trace: &str) -> usize {
             assert!(is_harmless(&bare), "{bare:?}");
             let json = json(&line, &event);
             assert!(is_harmless(&json) && json.lines().count() == 1, "{json:?}");
-            assert!(serde_json::from_str::<serde_json::Value>(&json).is_ok(), "{json}");
+            assert!(serde_json::from_str::<&serde_json::value::RawValue>(&json).is_ok(), "{json}");
             count += 1;
         }
     }

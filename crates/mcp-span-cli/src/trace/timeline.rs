@@ -1,7 +1,6 @@
 //! Follows a trace: which events to show, which request they belong to, and how that ended. Pure.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 
 use mcp_span::message::Json;
 
@@ -179,10 +178,10 @@ impl Timeline {
 
     /// Notes a request; the same one may be sent again.
     fn ask(&mut self, from: Side, subject: &Subject, at: f64) {
-        let Some(id) = &subject.id else { return };
-        if let Entry::Vacant(place) = self.open.entry((from, id.clone())) {
+        if let Some(id) = subject.id.clone() {
             let subject = subject.clone();
-            place.insert(Request { subject, at, is_cancelled: false, failed_at: None });
+            let request = Request { subject, at, is_cancelled: false, failed_at: None };
+            self.open.entry((from, id)).or_insert(request).failed_at = None;
         }
     }
 
@@ -229,15 +228,15 @@ impl Timeline {
         match kind {
             "START" => self.end_run(),
             "RECOVERY" if is_shown => self.summary.recovery(&recovery),
-            "HTTP_REQ" if !self.has_client && subject.method.is_some() => {
-                self.ask(Side::Client, &subject, line.at);
+            _ if self.has_client => {}
+            "HTTP_REQ" if subject.method.is_some() => self.ask(Side::Client, &subject, line.at),
+            "HTTP_RES" if is_notable => {
+                let key = (Side::Client, subject.id.clone().unwrap_or_default());
+                if let Some(request) = self.open.get_mut(&key) {
+                    request.failed_at = Some(line.at);
+                }
             }
             _ => {}
-        }
-        if let ("HTTP_REQ" | "HTTP_RES", false, Some(id)) = (kind, self.has_client, &subject.id)
-            && let Some(request) = self.open.get_mut(&(Side::Client, id.clone()))
-        {
-            request.failed_at = is_notable.then_some(line.at);
         }
         let text = words::event(kind, line.data);
         let event = Event { is_notable, ..self.event(subject, text, line.data, line) };
