@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use mcp_span::client::{Spec, Tool};
 use mcp_span::error::{Delivery, Kind};
-use mcp_span::manager::{Change, Entry, Events, Known, Manager, Options, Pauses, State};
+use mcp_span::manager::{
+    CachedLists, Change, Events, ManagedServer, Manager, ManagerOptions, RetryPolicy, State,
+};
 use serde_json::{Value, json};
 
 use crate::support::children::{Nursery, gone, is_there};
@@ -31,20 +33,23 @@ done
 note left politely
 "#;
 
-pub(crate) fn child(nursery: &Nursery, script: &str) -> Entry {
-    Entry::new(Spec::child(nursery.settings(script)))
+pub(crate) fn child(nursery: &Nursery, script: &str) -> ManagedServer {
+    ManagedServer::new(Spec::child(nursery.settings(script)))
 }
 
-pub(crate) fn url(url: &str) -> Entry {
+pub(crate) fn url(url: &str) -> ManagedServer {
     let mut spec = Spec::url(url.parse().expect("a URL"));
     spec.policy.away_wait = Duration::from_millis(300);
-    Entry::new(spec)
+    ManagedServer::new(spec)
 }
 
 /// The usual pauses, twenty times faster.
-pub(crate) fn hasty() -> Options {
-    let ladder: Arc<[Duration]> = [25, 50, 100, 200].map(Duration::from_millis).into();
-    Options { pauses: Pauses { ladder, ..Pauses::default() }, ..Options::default() }
+pub(crate) fn hasty() -> ManagerOptions {
+    let pauses: Arc<[Duration]> = [25, 50, 100, 200].map(Duration::from_millis).into();
+    ManagerOptions {
+        retry: RetryPolicy { pauses, ..RetryPolicy::default() },
+        ..ManagerOptions::default()
+    }
 }
 
 fn lines(nursery: &Nursery, file: &str) -> usize {
@@ -107,8 +112,8 @@ async fn s1_46_last_known_tools_are_there_at_once_and_marked_until_the_server_ha
         _ => with_tool(request),
     })
     .await;
-    let known = Known { tools: vec![tool("old")], ..Known::default() };
-    let manager = Manager::start([("s", url(&server.url).known(known))], Options::default());
+    let known = CachedLists { tools: vec![tool("old")], ..CachedLists::default() };
+    let manager = Manager::start([("s", url(&server.url).known(known))], ManagerOptions::default());
     let mut events = manager.events();
     assert_eq!(tools(&manager), (vec!["old".to_owned()], false));
     assert_eq!(manager.state("s"), Some(State::Connecting { attempt: 1, why: None }));
@@ -135,9 +140,9 @@ async fn a_slow_server_holds_up_nobody_and_a_broken_one_says_why() {
         ("hanging", url(&hanging.url)),
         ("demo", url(demo.url().as_str())),
         ("child", child(&nursery, SERVER)),
-        ("missing", Entry::new(Spec::child(missing))),
+        ("missing", ManagedServer::new(Spec::child(missing))),
     ];
-    let manager = Manager::start(servers, Options::default());
+    let manager = Manager::start(servers, ManagerOptions::default());
     let sum = soon("a sum", manager.call("demo", "add", json!({"a": 1, "b": 2}))).await.unwrap();
     assert_eq!(sum["content"][0]["text"], "3");
     soon("a call", manager.call("child", "x", Value::Null)).await.unwrap();
@@ -229,7 +234,7 @@ async fn many_callers_share_one_try() {
         _ => with_tool(request),
     })
     .await;
-    let manager = Manager::start([("s", url(&server.url))], Options::default());
+    let manager = Manager::start([("s", url(&server.url))], ManagerOptions::default());
     let mut calls = tokio::task::JoinSet::new();
     for _ in 0..50 {
         let manager = manager.clone();
@@ -269,7 +274,7 @@ async fn a_remote_server_that_goes_away_is_degraded_and_comes_back_by_itself() {
 }
 
 #[tokio::test]
-async fn a_remote_server_that_is_not_there_yet_is_tried_by_the_ladder() {
+async fn a_remote_server_that_is_not_there_yet_is_tried_with_growing_pauses() {
     let server = Server::start(with_tool).await;
     let (text, address) = (server.url.clone(), server.url["http://".len()..].to_owned());
     let address = address.trim_end_matches("/mcp").parse().unwrap();
@@ -290,7 +295,7 @@ async fn a_remote_server_that_is_not_there_yet_is_tried_by_the_ladder() {
     let why = soon("a second try", waiting).await;
     assert_eq!(why.unwrap().kind(), Some(Kind::Connect), "the reason is known at once");
     let _server = Server::start_at(address, with_tool).await;
-    // Also if the ladder has ended by now: who calls has it tried.
+    // Also if the quick tries are over by now: who calls has it tried.
     let calling = async {
         while let Err(failure) = manager.call("s", "x", Value::Null).await {
             assert_eq!(failure.delivery, Delivery::NotDelivered);
@@ -306,8 +311,8 @@ async fn a_remote_server_that_had_been_there_is_tried_quietly_until_it_is_back()
     let server = Server::start(with_tool).await;
     let address = server.url["http://".len()..].trim_end_matches("/mcp").parse().unwrap();
     let mut options = hasty();
-    options.pauses.quiet = Duration::from_millis(50);
-    options.pauses.reconnects = 1000;
+    options.retry.slow_pause = Duration::from_millis(50);
+    options.retry.max_reconnects = 1000;
     let manager = Manager::start([("s", url(&server.url))], options);
     let mut events = manager.events();
     soon("a call", manager.call("s", "x", Value::Null)).await.unwrap();
@@ -332,8 +337,8 @@ async fn a_server_that_does_not_list_its_tools_is_ready_with_those_last_known() 
         _ => with_tool(request),
     })
     .await;
-    let known = Known { tools: vec![tool("old")], ..Known::default() };
-    let manager = Manager::start([("s", url(&server.url).known(known))], Options::default());
+    let known = CachedLists { tools: vec![tool("old")], ..CachedLists::default() };
+    let manager = Manager::start([("s", url(&server.url).known(known))], ManagerOptions::default());
     assert!(manager.settled(PATIENCE).await, "there is nothing more to wait for");
     assert_eq!(tools(&manager), (vec!["old".to_owned()], false));
     soon("a call", manager.call("s", "x", Value::Null)).await.unwrap();
@@ -344,7 +349,7 @@ async fn a_server_that_does_not_list_its_tools_is_ready_with_those_last_known() 
 #[tokio::test]
 async fn tools_that_have_changed_are_listed_anew() {
     let nursery = Nursery::new();
-    let manager = Manager::start([("c", child(&nursery, SERVER))], Options::default());
+    let manager = Manager::start([("c", child(&nursery, SERVER))], ManagerOptions::default());
     let mut events = manager.events();
     assert!(manager.settled(PATIENCE).await);
     assert_eq!(tools(&manager), (vec!["tool-1".to_owned()], true));
@@ -358,7 +363,7 @@ async fn tools_that_have_changed_are_listed_anew() {
 #[tokio::test]
 async fn servers_come_and_go_while_others_work() {
     let nursery = Nursery::new();
-    let manager = Manager::start([("a", child(&nursery, SERVER))], Options::default());
+    let manager = Manager::start([("a", child(&nursery, SERVER))], ManagerOptions::default());
     let other = Nursery::new();
     assert!(manager.add("b", child(&other, SERVER)));
     assert!(!manager.add("b", child(&other, SERVER)), "a name is taken once");
@@ -388,7 +393,7 @@ async fn closing_ends_programs_that_do_not_want_to_side_by_side() {
         .zip(scripts)
         .enumerate()
         .map(|(number, (nursery, script))| (number.to_string(), child(nursery, script)));
-    let manager = Manager::start(servers, Options::default());
+    let manager = Manager::start(servers, ManagerOptions::default());
     let mut pids = Vec::new();
     for nursery in &nurseries {
         pids.push(nursery.note("pid").await);
@@ -412,7 +417,7 @@ async fn closing_ends_programs_that_do_not_want_to_side_by_side() {
 #[tokio::test]
 async fn dropping_is_closing() {
     let nursery = Nursery::new();
-    let manager = Manager::start([("c", child(&nursery, SERVER))], Options::default());
+    let manager = Manager::start([("c", child(&nursery, SERVER))], ManagerOptions::default());
     soon("a call", manager.call("c", "x", Value::Null)).await.unwrap();
     let pid = nursery.note("pid").await;
     drop(manager);
@@ -442,7 +447,7 @@ async fn the_servers_of_a_configuration_are_managed_and_a_wrong_one_harms_nobody
     let servers: Vec<_> = config
         .servers()
         .filter(|entry| entry.enabled)
-        .map(|entry| (entry.name.clone(), Entry::new(entry.spec().expect("a server"))))
+        .map(|entry| (entry.name.clone(), ManagedServer::new(entry.spec().expect("a server"))))
         .collect();
     let manager = Manager::start(servers, hasty());
     manager.settled(PATIENCE).await;

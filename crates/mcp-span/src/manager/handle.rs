@@ -8,9 +8,9 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, timeout};
 
 use super::State;
-use super::keeper::{Command, Waiter, report};
+use super::failures::{closed, may_repeat};
 use super::lists::View;
-use super::outcome::{closed, may_repeat};
+use super::server_task::{Command, Waiter, report};
 use crate::client::{Client, Failure, Transport};
 use crate::limits;
 
@@ -23,7 +23,7 @@ pub(super) struct Handle {
     pub(super) commands: mpsc::Sender<Command>,
     /// So does it of this.
     pub(super) view: watch::Receiver<View>,
-    pub(super) patience: Duration,
+    pub(super) ready_timeout: Duration,
 }
 
 impl Handle {
@@ -36,10 +36,10 @@ impl Handle {
     }
 
     /// Everybody who asks is answered: by a connection, by why there is none, or in the end by the
-    /// task's own patience.
+    /// task's own ready_timeout.
     async fn ask(&self, wish: fn(Waiter, Instant) -> Command) -> Result<Client, Failure> {
         let (waiter, answer) = oneshot::channel();
-        let until = Instant::now() + self.patience;
+        let until = Instant::now() + self.ready_timeout;
         let gone = || Failure::of(self.transport, closed(&self.name));
         self.commands.send(wish(waiter, until)).await.map_err(|_| gone())?;
         answer.await.unwrap_or_else(|_| Err(gone()))
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
     use crate::client::Options;
     use crate::error::{Delivery, Kind};
-    use crate::manager::Known;
+    use crate::manager::CachedLists;
     use crate::message::reply;
     use crate::transport::{Incoming, Link, memory};
 
@@ -117,7 +117,7 @@ mod tests {
     /// A handle whose task serves these, one after the other.
     fn serving(clients: Vec<Client>) -> Handle {
         let (commands, mut wishes) = mpsc::channel(1);
-        let view = watch::Sender::new(View::new(State::Ready, Known::default())).subscribe();
+        let view = watch::Sender::new(View::new(State::Ready, CachedLists::default())).subscribe();
         tokio::spawn(async move {
             let mut clients = clients.into_iter();
             while let Some(wish) = wishes.recv().await {
@@ -126,8 +126,8 @@ mod tests {
                 }
             }
         });
-        let patience = Duration::from_secs(1);
-        Handle { name: "a".into(), transport: Transport::Other, commands, view, patience }
+        let ready_timeout = Duration::from_secs(1);
+        Handle { name: "a".into(), transport: Transport::Other, commands, view, ready_timeout }
     }
 
     #[tokio::test]

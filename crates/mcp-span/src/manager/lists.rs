@@ -10,7 +10,7 @@ use crate::client::{Class, Client, Failure, Item, Prompt, Resource, Tool};
 /// What a server has listed, to be kept between two runs of a program.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Known {
+pub struct CachedLists {
     /// Its tools.
     pub tools: Vec<Tool>,
     /// Its resources.
@@ -21,7 +21,7 @@ pub struct Known {
 
 /// A list of one server's.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Listing<T> {
+pub struct ServerList<T> {
     /// The server's name.
     pub server: Arc<str>,
     /// What it has listed.
@@ -33,14 +33,14 @@ pub struct Listing<T> {
 
 /// A list, without the name of whose it is.
 #[derive(Clone, Debug)]
-pub(super) struct Shelf<T> {
+pub(super) struct CachedList<T> {
     pub(super) items: Arc<[T]>,
     pub(super) is_current: bool,
     /// Nothing more is to be expected of this connection, unless the server tells of a change.
     is_settled: bool,
 }
 
-impl<T: Clone + PartialEq> Shelf<T> {
+impl<T: Clone + PartialEq> CachedList<T> {
     fn new(items: Vec<T>) -> Self {
         Self { items: items.into(), is_current: false, is_settled: false }
     }
@@ -56,7 +56,7 @@ impl<T: Clone + PartialEq> Shelf<T> {
         is_news
     }
 
-    fn doubt(&mut self) {
+    fn mark_stale(&mut self) {
         (self.is_current, self.is_settled) = (false, false);
     }
 }
@@ -65,23 +65,23 @@ impl<T: Clone + PartialEq> Shelf<T> {
 #[derive(Clone, Debug)]
 pub(super) struct View {
     pub(super) state: State,
-    pub(super) tools: Shelf<Tool>,
-    pub(super) resources: Shelf<Resource>,
-    pub(super) prompts: Shelf<Prompt>,
+    pub(super) tools: CachedList<Tool>,
+    pub(super) resources: CachedList<Resource>,
+    pub(super) prompts: CachedList<Prompt>,
 }
 
 impl View {
-    pub(super) fn new(state: State, known: Known) -> Self {
+    pub(super) fn new(state: State, known: CachedLists) -> Self {
         Self {
             state,
-            tools: Shelf::new(known.tools),
-            resources: Shelf::new(known.resources),
-            prompts: Shelf::new(known.prompts),
+            tools: CachedList::new(known.tools),
+            resources: CachedList::new(known.resources),
+            prompts: CachedList::new(known.prompts),
         }
     }
 
-    pub(super) fn known(&self) -> Known {
-        Known {
+    pub(super) fn known(&self) -> CachedLists {
+        CachedLists {
             tools: self.tools.items.to_vec(),
             resources: self.resources.items.to_vec(),
             prompts: self.prompts.items.to_vec(),
@@ -108,42 +108,42 @@ impl View {
         }
     }
 
-    pub(super) fn is_current(&self, sort: Sort) -> bool {
-        match sort {
-            Sort::Tools => self.tools.is_current,
-            Sort::Resources => self.resources.is_current,
-            Sort::Prompts => self.prompts.is_current,
+    pub(super) fn is_current(&self, kind: ListKind) -> bool {
+        match kind {
+            ListKind::Tools => self.tools.is_current,
+            ListKind::Resources => self.resources.is_current,
+            ListKind::Prompts => self.prompts.is_current,
         }
     }
 
     /// The server will not list it: what was known stays.
-    pub(super) fn settle(&mut self, sort: Sort) {
-        match sort {
-            Sort::Tools => self.tools.is_settled = true,
-            Sort::Resources => self.resources.is_settled = true,
-            Sort::Prompts => self.prompts.is_settled = true,
+    pub(super) fn settle(&mut self, kind: ListKind) {
+        match kind {
+            ListKind::Tools => self.tools.is_settled = true,
+            ListKind::Resources => self.resources.is_settled = true,
+            ListKind::Prompts => self.prompts.is_settled = true,
         }
     }
 
     /// It may have changed.
-    pub(super) fn doubt(&mut self, sort: Sort) {
-        match sort {
-            Sort::Tools => self.tools.doubt(),
-            Sort::Resources => self.resources.doubt(),
-            Sort::Prompts => self.prompts.doubt(),
+    pub(super) fn mark_stale(&mut self, kind: ListKind) {
+        match kind {
+            ListKind::Tools => self.tools.mark_stale(),
+            ListKind::Resources => self.resources.mark_stale(),
+            ListKind::Prompts => self.prompts.mark_stale(),
         }
     }
 }
 
 /// The sorts of lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sort {
+pub(super) enum ListKind {
     Tools,
     Resources,
     Prompts,
 }
 
-impl Sort {
+impl ListKind {
     pub(super) const ALL: [Self; 3] = [Self::Tools, Self::Resources, Self::Prompts];
 
     /// The one that has changed when a server says this.
@@ -181,7 +181,7 @@ impl Sort {
     }
 }
 
-/// A list of one sort.
+/// A list of one kind.
 #[derive(Debug)]
 pub(super) enum Listed {
     Tools(Vec<Tool>),
@@ -190,18 +190,18 @@ pub(super) enum Listed {
 }
 
 /// Asks for a list. A server that does not have such a thing has none of it.
-pub(super) async fn list(client: &Client, sort: Sort) -> Result<Listed, Failure> {
-    if !client.offers(sort.capability()) {
-        return Ok(sort.none());
+pub(super) async fn list(client: &Client, kind: ListKind) -> Result<Listed, Failure> {
+    if !client.offers(kind.capability()) {
+        return Ok(kind.none());
     }
-    let listed = match sort {
-        Sort::Tools => client.tools().await.map(Listed::Tools),
-        Sort::Resources => client.resources().await.map(Listed::Resources),
-        Sort::Prompts => client.prompts().await.map(Listed::Prompts),
+    let listed = match kind {
+        ListKind::Tools => client.tools().await.map(Listed::Tools),
+        ListKind::Resources => client.resources().await.map(Listed::Resources),
+        ListKind::Prompts => client.prompts().await.map(Listed::Prompts),
     };
     match listed {
         Err(failure) if failure.class == Class::Rpc && failure.code == METHOD_NOT_FOUND => {
-            Ok(sort.none())
+            Ok(kind.none())
         }
         listed => listed,
     }
@@ -224,27 +224,27 @@ mod tests {
     #[test]
     fn what_was_known_is_shown_and_marked_until_the_server_has_spoken() {
         // S1-46
-        let known = Known { tools: vec![tool("a")], ..Known::default() };
+        let known = CachedLists { tools: vec![tool("a")], ..CachedLists::default() };
         let mut view = View::new(State::Ready, known.clone());
         assert_eq!((&*view.tools.items, view.tools.is_current), (&[tool("a")][..], false));
         assert!(!view.is_settled());
         assert!(view.put(Listed::Tools(vec![tool("a")])), "that it is true is news");
         assert!(!view.put(Listed::Tools(vec![tool("a")])));
         assert!(view.put(Listed::Tools(vec![tool("b")])));
-        view.settle(Sort::Prompts);
+        view.settle(ListKind::Prompts);
         view.put(Listed::Resources(Vec::new()));
         assert!(view.is_settled() && view.tools.is_current && !view.prompts.is_current);
-        view.doubt(Sort::Tools);
+        view.mark_stale(ListKind::Tools);
         assert_eq!((&*view.tools.items, view.tools.is_current), (&[tool("b")][..], false));
         assert!(!view.is_settled());
     }
 
     #[test]
     fn what_is_kept_between_runs_comes_back_with_all_its_members() {
-        let known = Known { tools: vec![tool("a")], ..Known::default() };
+        let known = CachedLists { tools: vec![tool("a")], ..CachedLists::default() };
         let text = serde_json::to_string(&known).unwrap();
         assert!(text.contains(r#""tools":[{"name":"a","x-own":1}]"#), "{text}");
-        assert_eq!(serde_json::from_str::<Known>(&text).unwrap(), known);
-        assert_eq!(serde_json::from_str::<Known>("{}").unwrap(), Known::default());
+        assert_eq!(serde_json::from_str::<CachedLists>(&text).unwrap(), known);
+        assert_eq!(serde_json::from_str::<CachedLists>("{}").unwrap(), CachedLists::default());
     }
 }

@@ -1,26 +1,26 @@
 //! Many servers at once, each by its name: connected in parallel, watched, and come back to.
 //!
 //! Each server has a task of its own, so that a slow one holds up nobody. What a server has last
-//! listed is there at once, even before it is connected, and marked as such ([`Listing`]). How it
+//! listed is there at once, even before it is connected, and marked as such ([`ServerList`]). How it
 //! stands with each is its [`State`]; changes are told as [`Event`]s.
 //!
 //! A program that ends is started again, and a remote server that is not there is tried again,
-//! after pauses that grow ([`Pauses`]); one that does not stay up is left alone for a while. A call
+//! after pauses that grow ([`RetryPolicy`]); one that does not stay up is left alone for a while. A call
 //! is made again only if it has certainly not been carried out. What a URL's own link heals (lost
 //! sessions, a server that is away for a moment) is left to it.
 //!
 //! ```
 //! use mcp_span::client::Spec;
-//! use mcp_span::manager::{Entry, Manager, Options};
+//! use mcp_span::manager::{ManagedServer, Manager, ManagerOptions};
 //! use serde_json::json;
 //! use std::time::Duration;
 //!
 //! # async fn example(first: &str, second: &str) -> Result<(), Box<dyn std::error::Error>> {
 //! let servers = [
-//!     ("first", Entry::new(Spec::url(first.parse()?))),
-//!     ("second", Entry::new(Spec::url(second.parse()?))),
+//!     ("first", ManagedServer::new(Spec::url(first.parse()?))),
+//!     ("second", ManagedServer::new(Spec::url(second.parse()?))),
 //! ];
-//! let manager = Manager::start(servers, Options::default());
+//! let manager = Manager::start(servers, ManagerOptions::default());
 //! manager.settled(Duration::from_secs(5)).await;
 //! for listing in manager.tools() {
 //!     let names: Vec<_> = listing.items.iter().map(|tool| tool.name()).collect();
@@ -54,46 +54,46 @@ use tokio::time::timeout;
 use crate::client::{self, Client, Failure, Prompt, Resource, Spec, Tool};
 use crate::limits;
 
+mod backoff;
 mod breaker;
 mod events;
+mod failures;
 mod handle;
-mod keeper;
-mod ladder;
 mod lists;
-mod outcome;
+mod server_task;
 mod state;
 
 pub use events::{Change, Event, Events};
-pub use lists::{Known, Listing};
+pub use lists::{CachedLists, ServerList};
 pub use state::State;
 
 use events::Listeners;
 use handle::Handle;
-use keeper::Keeper;
-use lists::{Shelf, View};
+use lists::{CachedList, View};
+use server_task::ServerTask;
 
 /// One server of a manager's.
 #[derive(Clone, Debug)]
-pub struct Entry {
-    /// Where it is. A server that is not there yet is tried again as the manager's [`Pauses`] say,
+pub struct ManagedServer {
+    /// Where it is. A server that is not there yet is tried again as the manager's [`RetryPolicy`] say,
     /// in place of [`Policy::connect_wait`](crate::bridge::Policy::connect_wait).
     pub spec: Spec,
     /// Who its client is, and how patient.
     pub options: client::Options,
     /// What it has listed when it was last there.
-    pub known: Known,
+    pub known: CachedLists,
 }
 
-impl Entry {
+impl ManagedServer {
     /// A server of which nothing is known yet, with the defaults.
     #[must_use]
     pub fn new(spec: Spec) -> Self {
-        Self { spec, options: client::Options::default(), known: Known::default() }
+        Self { spec, options: client::Options::default(), known: CachedLists::default() }
     }
 
     /// The same with what is known of it.
     #[must_use]
-    pub fn known(mut self, known: Known) -> Self {
+    pub fn known(mut self, known: CachedLists) -> Self {
         self.known = known;
         self
     }
@@ -101,41 +101,41 @@ impl Entry {
 
 /// How patient a manager is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct ManagerOptions {
     /// How long a caller waits for a server that is being connected to.
-    pub patience: Duration,
+    pub ready_timeout: Duration,
     /// When a server is tried again.
-    pub pauses: Pauses,
+    pub retry: RetryPolicy,
 }
 
-impl Default for Options {
+impl Default for ManagerOptions {
     fn default() -> Self {
-        Self { patience: limits::MANAGER_PATIENCE, pauses: Pauses::default() }
+        Self { ready_timeout: limits::MANAGER_READY_TIMEOUT, retry: RetryPolicy::default() }
     }
 }
 
 /// When a server is tried again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pauses {
+pub struct RetryPolicy {
     /// Before each of the first tries.
-    pub ladder: Arc<[Duration]>,
+    pub pauses: Arc<[Duration]>,
     /// Before the first quiet try, for remote servers that had been there; doubles.
-    pub quiet: Duration,
+    pub slow_pause: Duration,
     /// The longest of those.
-    pub quiet_cap: Duration,
+    pub slow_pause_cap: Duration,
     /// So many reconnects are allowed within `window`.
-    pub reconnects: usize,
+    pub max_reconnects: usize,
     /// See `reconnects`.
     pub window: Duration,
 }
 
-impl Default for Pauses {
+impl Default for RetryPolicy {
     fn default() -> Self {
         Self {
-            ladder: Arc::new(limits::RECONNECT_LADDER),
-            quiet: limits::RECONNECT_QUIET,
-            quiet_cap: limits::RECONNECT_QUIET_CAP,
-            reconnects: limits::RECONNECTS,
+            pauses: Arc::new(limits::RECONNECT_PAUSES),
+            slow_pause: limits::RECONNECT_SLOW_PAUSE,
+            slow_pause_cap: limits::RECONNECT_SLOW_PAUSE_CAP,
+            max_reconnects: limits::RECONNECTS,
             window: limits::RECONNECT_WINDOW,
         }
     }
@@ -149,7 +149,7 @@ pub struct Manager {
 
 #[derive(Debug)]
 struct Shared {
-    options: Options,
+    options: ManagerOptions,
     servers: Mutex<Servers>,
     listeners: Arc<Listeners>,
 }
@@ -168,8 +168,8 @@ impl Manager {
     ///
     /// Outside of a Tokio runtime.
     pub fn start<N: Into<Arc<str>>>(
-        servers: impl IntoIterator<Item = (N, Entry)>,
-        options: Options,
+        servers: impl IntoIterator<Item = (N, ManagedServer)>,
+        options: ManagerOptions,
     ) -> Self {
         let (listeners, known) = (Arc::default(), Mutex::default());
         let manager = Self { shared: Arc::new(Shared { options, servers: known, listeners }) };
@@ -180,7 +180,7 @@ impl Manager {
     }
 
     /// One more server; `false` if the name is taken, or the manager closed.
-    pub fn add(&self, name: impl Into<Arc<str>>, entry: Entry) -> bool {
+    pub fn add(&self, name: impl Into<Arc<str>>, entry: ManagedServer) -> bool {
         let name = name.into();
         let mut servers = self.servers();
         if servers.are_closed || servers.by_name.contains_key(&name) {
@@ -188,16 +188,17 @@ impl Manager {
         }
         let transport = entry.spec.transport();
         let listeners = Arc::clone(&self.shared.listeners);
-        let keeper = Keeper::new(Arc::clone(&name), entry, &self.shared.options, listeners);
+        let server_task =
+            ServerTask::new(Arc::clone(&name), entry, &self.shared.options, listeners);
         let (commands, receiver) = mpsc::channel(limits::MANAGER_COMMANDS);
         let handle = Handle {
             name: Arc::clone(&name),
             transport,
             commands,
-            view: keeper.view(),
-            patience: self.shared.options.patience,
+            view: server_task.view(),
+            ready_timeout: self.shared.options.ready_timeout,
         };
-        tokio::spawn(keeper.run(receiver));
+        tokio::spawn(server_task.run(receiver));
         servers.by_name.insert(name, handle);
         true
     }
@@ -228,25 +229,25 @@ impl Manager {
 
     /// The tools of all servers, as last known.
     #[must_use]
-    pub fn tools(&self) -> Vec<Listing<Tool>> {
+    pub fn tools(&self) -> Vec<ServerList<Tool>> {
         self.each(|name, view| listing(name, &view.tools))
     }
 
     /// The resources of all servers, as last known.
     #[must_use]
-    pub fn resources(&self) -> Vec<Listing<Resource>> {
+    pub fn resources(&self) -> Vec<ServerList<Resource>> {
         self.each(|name, view| listing(name, &view.resources))
     }
 
     /// The prompts of all servers, as last known.
     #[must_use]
-    pub fn prompts(&self) -> Vec<Listing<Prompt>> {
+    pub fn prompts(&self) -> Vec<ServerList<Prompt>> {
         self.each(|name, view| listing(name, &view.prompts))
     }
 
-    /// All that the servers have listed, to be given to the next manager ([`Entry::known`]).
+    /// All that the servers have listed, to be given to the next manager ([`ManagedServer::known`]).
     #[must_use]
-    pub fn known(&self) -> BTreeMap<Arc<str>, Known> {
+    pub fn known(&self) -> BTreeMap<Arc<str>, CachedLists> {
         self.each(|name, view| (Arc::clone(name), view.known()))
     }
 
@@ -256,7 +257,7 @@ impl Manager {
     ///
     /// # Errors
     ///
-    /// When there is no such server, or it is not there within [`Options::patience`].
+    /// When there is no such server, or it is not there within [`ManagerOptions::ready_timeout`].
     pub async fn client(&self, name: &str) -> Result<Client, Failure> {
         let handle = self.handle(name)?;
         handle.client().await
@@ -279,7 +280,7 @@ impl Manager {
     ///
     /// # Errors
     ///
-    /// When there is no such server, or it is not there within [`Options::patience`].
+    /// When there is no such server, or it is not there within [`ManagerOptions::ready_timeout`].
     pub async fn reconnect(&self, name: &str) -> Result<(), Failure> {
         let handle = self.handle(name)?;
         handle.reconnect().await.map(drop)
@@ -326,7 +327,7 @@ impl Manager {
     fn handle(&self, name: &str) -> Result<Handle, Failure> {
         let servers = self.servers();
         let handle = servers.by_name.get(name).cloned();
-        handle.ok_or_else(|| outcome::unknown(name, servers.by_name.keys().map(|name| &**name)))
+        handle.ok_or_else(|| failures::unknown(name, servers.by_name.keys().map(|name| &**name)))
     }
 
     fn each<T, C: FromIterator<T>>(&self, shown: impl Fn(&Arc<str>, &View) -> T) -> C {
@@ -335,7 +336,7 @@ impl Manager {
     }
 }
 
-fn listing<T>(server: &Arc<str>, shelf: &Shelf<T>) -> Listing<T> {
-    let (server, items) = (Arc::clone(server), Arc::clone(&shelf.items));
-    Listing { server, items, is_current: shelf.is_current }
+fn listing<T>(server: &Arc<str>, list: &CachedList<T>) -> ServerList<T> {
+    let (server, items) = (Arc::clone(server), Arc::clone(&list.items));
+    ServerList { server, items, is_current: list.is_current }
 }

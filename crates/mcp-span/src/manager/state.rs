@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
+use super::backoff::RetryBackoff;
 use super::breaker::Breaker;
-use super::ladder::Ladder;
-use super::outcome::may_heal;
-use super::{Options, Pauses};
+use super::failures::may_heal;
+use super::{ManagerOptions, RetryPolicy};
 use crate::client::Failure;
 use crate::limits;
 
@@ -123,7 +123,7 @@ struct Trouble {
 #[derive(Debug)]
 pub(super) struct Machine<W> {
     phase: Phase,
-    ladder: Ladder,
+    backoff: RetryBackoff,
     breaker: Breaker,
     /// Those who wait for a connection, and until when.
     waiting: Vec<(W, Instant)>,
@@ -136,12 +136,12 @@ pub(super) struct Machine<W> {
 
 impl<W> Machine<W> {
     /// A server whose first try begins now: the caller makes it.
-    pub(super) fn begin(is_remote: bool, options: &Options, now: Instant) -> Self {
-        let Pauses { reconnects, window, .. } = options.pauses;
+    pub(super) fn begin(is_remote: bool, options: &ManagerOptions, now: Instant) -> Self {
+        let RetryPolicy { max_reconnects, window, .. } = options.retry;
         Self {
             phase: Phase::Trying { is_last: false },
-            ladder: Ladder::new(options.pauses.clone()),
-            breaker: Breaker::new(reconnects, window),
+            backoff: RetryBackoff::new(options.retry.clone()),
+            breaker: Breaker::new(max_reconnects, window),
             waiting: Vec::new(),
             why: None,
             attempt: 1,
@@ -195,7 +195,7 @@ impl<W> Machine<W> {
         self.why = None;
         self.has_been_up = true;
         self.attempt = 0;
-        self.ladder.reset();
+        self.backoff.reset();
         self.waiting.drain(..).map(|(waiter, _)| Step::Serve(waiter)).collect()
     }
 
@@ -217,7 +217,7 @@ impl<W> Machine<W> {
             return Vec::new();
         }
         self.why = Some(Arc::new(why));
-        self.ladder.reset();
+        self.backoff.reset();
         self.pause(now)
     }
 
@@ -229,7 +229,8 @@ impl<W> Machine<W> {
             // Many calls fail at once; one of them has it looked after.
             Some(trouble) => trouble.why = why,
             None => {
-                let pause = self.ladder.climb().unwrap_or_else(|| self.ladder.rest());
+                let pause =
+                    self.backoff.next_pause().unwrap_or_else(|| self.backoff.next_slow_pause());
                 *trouble = Some(Trouble { why, probe_at: Some(now + pause) });
             }
         }
@@ -239,7 +240,7 @@ impl<W> Machine<W> {
     /// It was looked for in vain.
     pub(super) fn missed(&mut self, why: Failure, now: Instant) -> Vec<Step<W>> {
         if let Phase::Up { trouble: Some(trouble) } = &mut self.phase {
-            let pause = self.ladder.climb().unwrap_or_else(|| self.ladder.rest());
+            let pause = self.backoff.next_pause().unwrap_or_else(|| self.backoff.next_slow_pause());
             *trouble = Trouble { why: Arc::new(why), probe_at: Some(now + pause) };
         }
         Vec::new()
@@ -248,7 +249,7 @@ impl<W> Machine<W> {
     /// The server has answered. Gives back whether that was in doubt.
     pub(super) fn worked(&mut self) -> bool {
         let Phase::Up { trouble } = &mut self.phase else { return false };
-        self.ladder.reset();
+        self.backoff.reset();
         trouble.take().is_some()
     }
 
@@ -259,7 +260,7 @@ impl<W> Machine<W> {
             return vec![Step::Refuse(waiter, Refusal::Closed)];
         }
         self.waiting.push((waiter, until));
-        self.ladder.reset();
+        self.backoff.reset();
         self.breaker.reset();
         match &mut self.phase {
             Phase::Trying { is_last } => {
@@ -334,7 +335,7 @@ impl<W> Machine<W> {
             return self.start(false, now);
         }
         let goes_on = self.is_remote && self.has_been_up;
-        let rest = goes_on.then(|| self.ladder.rest());
+        let rest = goes_on.then(|| self.backoff.next_slow_pause());
         let until = rest.map(|rest| (now + rest).max(self.breaker.has_room_at(now)));
         self.phase = Phase::Suspended { until };
         self.refuse_all()
@@ -342,7 +343,7 @@ impl<W> Machine<W> {
 
     /// Before the next quick try; after the last of them there is none.
     fn pause(&mut self, now: Instant) -> Vec<Step<W>> {
-        match self.ladder.climb() {
+        match self.backoff.next_pause() {
             Some(pause) => {
                 self.phase = Phase::Pausing { until: now + pause };
                 Vec::new()
@@ -353,7 +354,7 @@ impl<W> Machine<W> {
 
     fn give_up(&mut self, now: Instant) -> Vec<Step<W>> {
         let goes_on = self.is_remote && self.has_been_up;
-        let until = goes_on.then(|| now + self.ladder.rest());
+        let until = goes_on.then(|| now + self.backoff.next_slow_pause());
         self.phase = Phase::Down { until };
         self.refuse_all()
     }

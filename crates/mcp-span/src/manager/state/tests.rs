@@ -16,7 +16,7 @@ fn failure(kind: Kind) -> Failure {
 }
 
 fn machine(is_remote: bool, now: Instant) -> Machine<u32> {
-    Machine::begin(is_remote, &Options::default(), now)
+    Machine::begin(is_remote, &ManagerOptions::default(), now)
 }
 
 fn is_start(steps: &[Step<u32>]) -> bool {

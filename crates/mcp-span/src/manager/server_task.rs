@@ -10,10 +10,10 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tracing::debug;
 
 use super::events::{Change, Listeners};
-use super::lists::{Listed, Sort, View};
-use super::outcome::{closed, is_trouble, refused, shows_absence};
+use super::failures::{closed, is_trouble, refused, shows_absence};
+use super::lists::{ListKind, Listed, View};
 use super::state::{Machine, State, Step};
-use super::{Entry, Options};
+use super::{ManagedServer, ManagerOptions};
 use crate::client::{Client, Failure, Notification, Notifications, Server, connect_unless};
 use crate::limits;
 
@@ -44,7 +44,7 @@ enum Outcome {
     Connected(Result<Client, Failure>),
     Listed {
         generation: u64,
-        sort: Sort,
+        kind: ListKind,
         result: Result<Listed, Failure>,
     },
     Probed {
@@ -67,16 +67,16 @@ enum Word {
     Ended(Failure),
 }
 
-pub(super) struct Keeper {
+pub(super) struct ServerTask {
     name: Arc<str>,
-    entry: Entry,
+    entry: ManagedServer,
     machine: Machine<Waiter>,
     live: Option<Live>,
     /// Counts tries: what was asked over the connection of an older one is of no interest.
     generation: u64,
     /// A connection that has ended; another program is not started before that one is gone.
     old: Option<Client>,
-    asking: [Asking; Sort::ALL.len()],
+    asking: [Asking; ListKind::ALL.len()],
     tasks: JoinSet<Outcome>,
     /// Held while a try is under way: dropping it gives the try up.
     wanted: Option<oneshot::Sender<()>>,
@@ -85,11 +85,11 @@ pub(super) struct Keeper {
     listeners: Arc<Listeners>,
 }
 
-impl Keeper {
+impl ServerTask {
     pub(super) fn new(
         name: Arc<str>,
-        mut entry: Entry,
-        options: &Options,
+        mut entry: ManagedServer,
+        options: &ManagerOptions,
         listeners: Arc<Listeners>,
     ) -> Self {
         let is_remote = matches!(entry.spec.server, Server::Http(_));
@@ -126,10 +126,10 @@ impl Keeper {
             let steps = tokio::select! {
                 command = commands.recv() => match command {
                     Some(Command::Close) | None => break,
-                    Some(command) => self.obey(command).await,
+                    Some(command) => self.on_command(command).await,
                 },
-                Some(outcome) = self.tasks.join_next() => self.heed(outcome),
-                word = hear(&mut self.live) => self.heard(word),
+                Some(outcome) = self.tasks.join_next() => self.on_task_end(outcome),
+                word = hear(&mut self.live) => self.on_word(word),
                 () = sleep_until(wake.unwrap_or_else(Instant::now)), if wake.is_some() => {
                     self.machine.tick(Instant::now())
                 }
@@ -142,7 +142,7 @@ impl Keeper {
         self.leave().await;
     }
 
-    async fn obey(&mut self, command: Command) -> Vec<Step<Waiter>> {
+    async fn on_command(&mut self, command: Command) -> Vec<Step<Waiter>> {
         let now = Instant::now();
         match command {
             Command::Want(waiter, until) => {
@@ -171,7 +171,7 @@ impl Keeper {
         }
     }
 
-    fn heed(&mut self, outcome: Result<Outcome, JoinError>) -> Vec<Step<Waiter>> {
+    fn on_task_end(&mut self, outcome: Result<Outcome, JoinError>) -> Vec<Step<Waiter>> {
         let now = Instant::now();
         match outcome {
             Ok(Outcome::Connected(Ok(client))) => {
@@ -180,7 +180,7 @@ impl Keeper {
                 self.live = Some(Live { client, notifications });
                 self.asking = Default::default();
                 let steps = self.machine.connected();
-                Sort::ALL.into_iter().for_each(|sort| self.ask_for(sort, Duration::ZERO));
+                ListKind::ALL.into_iter().for_each(|kind| self.ask_for(kind, Duration::ZERO));
                 steps
             }
             Ok(Outcome::Connected(Err(why))) => {
@@ -188,8 +188,8 @@ impl Keeper {
                 debug!(server = &*self.name, "not connected: {why}");
                 self.machine.failed(why, now)
             }
-            Ok(Outcome::Listed { generation, sort, result }) if generation == self.generation => {
-                self.listed(sort, result)
+            Ok(Outcome::Listed { generation, kind, result }) if generation == self.generation => {
+                self.listed(kind, result)
             }
             Ok(Outcome::Probed { generation, result }) if generation == self.generation => {
                 match result {
@@ -210,16 +210,16 @@ impl Keeper {
         }
     }
 
-    fn heard(&mut self, word: Word) -> Vec<Step<Waiter>> {
+    fn on_word(&mut self, word: Word) -> Vec<Step<Waiter>> {
         match word {
             Word::Ended(why) => self.lost(why),
             Word::Told(told) => {
-                let changed = Sort::changed_by(&told.method);
+                let changed = ListKind::changed_by(&told.method);
                 // Whatever was missed may have been word of a change.
-                let all = if told.missed > 0 { &Sort::ALL[..] } else { &[] };
-                for sort in all.iter().copied().chain(changed) {
-                    self.view.send_modify(|view| view.doubt(sort));
-                    self.ask_for(sort, limits::RELIST_PAUSE);
+                let all = if told.missed > 0 { &ListKind::ALL[..] } else { &[] };
+                for kind in all.iter().copied().chain(changed) {
+                    self.view.send_modify(|view| view.mark_stale(kind));
+                    self.ask_for(kind, limits::RELIST_PAUSE);
                 }
                 Vec::new()
             }
@@ -292,7 +292,7 @@ impl Keeper {
             if has_changed {
                 view.state = state.clone();
                 if state != State::Ready {
-                    Sort::ALL.into_iter().for_each(|sort| view.doubt(sort));
+                    ListKind::ALL.into_iter().for_each(|kind| view.mark_stale(kind));
                 }
             }
             has_changed
@@ -331,7 +331,7 @@ async fn say_goodbye(client: Option<Client>) -> Outcome {
 /// What a failed request of a caller's says of the server, if anything.
 pub(super) fn report(client: &Client, failure: Option<&Failure>) -> Option<Command> {
     match failure {
-        // The end of a connection is noticed by its keeper.
+        // The end of a connection is noticed by its server_task.
         Some(failure) if shows_absence(failure) => {
             client.is_connected().then(|| Command::Troubled(failure.clone()))
         }
