@@ -62,7 +62,7 @@ async fn in_a_process_of_its_own() {
     for (sort, count, _) in SORTS.iter().filter(|(_, _, state)| *state == "ready") {
         for number in 0..*count {
             let (manager, name) = (manager.clone(), format!("{sort}-{number}"));
-            calls.spawn(async move { manager.call(&name, "x", Value::Null).await });
+            calls.spawn(async move { manager.call_on(&name, "x", Value::Null).await });
         }
     }
     for result in soon("all answers", calls.join_all()).await {

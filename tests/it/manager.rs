@@ -1,12 +1,11 @@
 //! The library's manager of many servers, with scripted servers and real child processes.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mcp_span::client::{Spec, Tool};
 use mcp_span::error::{Delivery, Kind};
 use mcp_span::manager::{
-    CachedLists, Change, Events, ManagedServer, Manager, ManagerOptions, RetryPolicy, State,
+    CachedLists, Change, Event, Events, ListKind, ManagedServer, Manager, ManagerOptions, State,
 };
 use serde_json::{Value, json};
 
@@ -45,33 +44,44 @@ pub(crate) fn url(url: &str) -> ManagedServer {
 
 /// The usual pauses, twenty times faster.
 pub(crate) fn hasty() -> ManagerOptions {
-    let pauses: Arc<[Duration]> = [25, 50, 100, 200].map(Duration::from_millis).into();
-    ManagerOptions {
-        retry: RetryPolicy { pauses, ..RetryPolicy::default() },
-        ..ManagerOptions::default()
-    }
+    let mut options = ManagerOptions::default();
+    options.retry.pauses = [25, 50, 100, 200].map(Duration::from_millis).into();
+    options
 }
 
 fn lines(nursery: &Nursery, file: &str) -> usize {
     std::fs::read_to_string(nursery.path().join(file)).unwrap_or_default().lines().count()
 }
 
-fn tool(name: &str) -> Tool {
+pub(crate) fn tool(name: &str) -> Tool {
     let Value::Object(members) = json!({ "name": name }) else { unreachable!() };
     Tool(members)
 }
 
-/// The tools of the only server.
+/// The lists of a server that had this tool.
+pub(crate) fn cached(name: &str) -> CachedLists {
+    let mut cached = CachedLists::default();
+    cached.tools = [tool(name)].into();
+    cached
+}
+
+/// The tools of the only server, and whether they are current.
 fn tools(manager: &Manager) -> (Vec<String>, bool) {
-    let listing = manager.tools().remove(0);
-    (listing.items.iter().map(|tool| tool.name().to_owned()).collect(), listing.is_current)
+    let tools = manager.tools();
+    let names = tools.iter().map(|tool| tool.tool.name().to_owned()).collect();
+    (names, tools.iter().all(|tool| tool.is_current))
+}
+
+/// The next event of a manager that is open, for a reader that is quick.
+pub(crate) async fn next(events: &mut Events) -> Event {
+    events.next().await.expect("the manager is there").expect("nothing is missed")
 }
 
 /// Waits until `server` is in a state of this name.
-async fn until(events: &mut Events, server: &str, state: &str) -> State {
+pub(crate) async fn until(events: &mut Events, server: &str, state: &str) -> State {
     let waiting = async {
         loop {
-            let event = events.next().await.expect("the manager is there");
+            let event = next(events).await;
             match event.change {
                 Change::State(now) if *event.server == *server && now.as_str() == state => {
                     return now;
@@ -84,10 +94,9 @@ async fn until(events: &mut Events, server: &str, state: &str) -> State {
 }
 
 /// Waits until the tools were listed anew.
-async fn listed(events: &mut Events) {
-    let waiting = async {
-        while !matches!(events.next().await.expect("the manager is there").change, Change::Tools) {}
-    };
+pub(crate) async fn listed(events: &mut Events) {
+    let waiting =
+        async { while !matches!(next(events).await.change, Change::List(ListKind::Tools)) {} };
     soon("a list of tools", waiting).await;
 }
 
@@ -112,8 +121,8 @@ async fn s1_46_last_known_tools_are_there_at_once_and_marked_until_the_server_ha
         _ => with_tool(request),
     })
     .await;
-    let known = CachedLists { tools: vec![tool("old")], ..CachedLists::default() };
-    let manager = Manager::start([("s", url(&server.url).known(known))], ManagerOptions::default());
+    let manager =
+        Manager::start([("s", url(&server.url).cached(cached("old")))], ManagerOptions::default());
     let mut events = manager.events();
     assert_eq!(tools(&manager), (vec!["old".to_owned()], false));
     assert_eq!(manager.state("s"), Some(State::Connecting { attempt: 1, why: None }));
@@ -123,7 +132,7 @@ async fn s1_46_last_known_tools_are_there_at_once_and_marked_until_the_server_ha
     until(&mut events, "s", "ready").await;
     listed(&mut events).await;
     assert_eq!(tools(&manager), (vec!["new".to_owned()], true));
-    assert_eq!(manager.known()["s"].tools, [tool("new")], "for the next run");
+    assert_eq!(manager.cached_lists()["s"], cached("new"), "for the next run");
     soon("goodbye", manager.close()).await;
     assert_eq!(tools(&manager), (vec!["new".to_owned()], false));
     assert_eq!(manager.state("s"), Some(State::Closed));
@@ -143,10 +152,10 @@ async fn a_slow_server_holds_up_nobody_and_a_broken_one_says_why() {
         ("missing", ManagedServer::new(Spec::child(missing))),
     ];
     let manager = Manager::start(servers, ManagerOptions::default());
-    let sum = soon("a sum", manager.call("demo", "add", json!({"a": 1, "b": 2}))).await.unwrap();
+    let sum = soon("a sum", manager.call_on("demo", "add", json!({"a": 1, "b": 2}))).await.unwrap();
     assert_eq!(sum["content"][0]["text"], "3");
-    soon("a call", manager.call("child", "x", Value::Null)).await.unwrap();
-    let failure = soon("an end", manager.call("missing", "x", Value::Null)).await.unwrap_err();
+    soon("a call", manager.call_on("child", "x", Value::Null)).await.unwrap();
+    let failure = soon("an end", manager.call_on("missing", "x", Value::Null)).await.unwrap_err();
     assert_eq!((failure.kind(), failure.delivery), (Some(Kind::Spawn), Delivery::NotDelivered));
     let states = manager.states();
     assert_eq!(states["hanging"].as_str(), "connecting");
@@ -154,8 +163,8 @@ async fn a_slow_server_holds_up_nobody_and_a_broken_one_says_why() {
     let why = states["missing"].why().unwrap();
     assert!(matches!(states["missing"], State::Failed(_)), "what cannot heal is not tried again");
     assert!(why.next_step.as_ref().unwrap().contains("PATH"), "{why}");
-    let unknown = manager.call("nobody", "x", Value::Null).await.unwrap_err();
-    assert_eq!(unknown.next_step.unwrap(), "There are: child, demo, hanging, missing");
+    let unknown = manager.call_on("nobody", "x", Value::Null).await.unwrap_err();
+    assert_eq!(unknown.next_step.unwrap(), "Known servers: child, demo, hanging, missing");
     soon("goodbye", manager.close()).await;
     assert!(!is_there(&nursery.note("pid").await));
 }
@@ -165,11 +174,11 @@ async fn s1_45_a_crashed_program_is_restarted_and_its_call_is_not_repeated() {
     let nursery = Nursery::new();
     let manager = Manager::start([("c", child(&nursery, SERVER))], hasty());
     let mut events = manager.events();
-    let first = soon("a call", manager.call("c", "x", Value::Null)).await.unwrap();
-    let failure = soon("an end", manager.call("c", "crash", Value::Null)).await.unwrap_err();
+    let first = soon("a call", manager.call_on("c", "x", Value::Null)).await.unwrap();
+    let failure = soon("an end", manager.call_on("c", "crash", Value::Null)).await.unwrap_err();
     assert_eq!((failure.kind(), failure.delivery), (Some(Kind::Closed), Delivery::Unknown));
     // Who asks at once waits for the restart.
-    let second = soon("a call", manager.call("c", "x", Value::Null)).await.unwrap();
+    let second = soon("a call", manager.call_on("c", "x", Value::Null)).await.unwrap();
     assert_ne!(first["pid"], second["pid"]);
     assert_eq!((lines(&nursery, "starts"), lines(&nursery, "calls")), (2, 1));
     until(&mut events, "c", "ready").await;
@@ -187,7 +196,7 @@ async fn a_call_over_a_connection_that_is_gone_is_made_over_the_next() {
         let client = soon("a connection", manager.client("c")).await.unwrap();
         // It ends under the manager's hands: whoever is told so first, the call arrives.
         client.close().await;
-        soon("a call", manager.call("c", "x", Value::Null)).await.unwrap();
+        soon("a call", manager.call_on("c", "x", Value::Null)).await.unwrap();
     }
     assert_eq!(lines(&nursery, "starts"), 4);
     soon("goodbye", manager.close()).await;
@@ -203,8 +212,8 @@ async fn a_program_that_does_not_stay_up_is_left_alone() {
     let suspended = until(&mut events, "c", "suspended").await;
     assert!(suspended.why().unwrap().message.contains("exit status: 4"), "{suspended:?}");
     assert_eq!(lines(&nursery, "starts"), 6, "once, and five times more in half a minute");
-    let failure = soon("an end", manager.call("c", "x", Value::Null)).await.unwrap_err();
-    assert!(failure.message.contains("left alone"), "{failure}");
+    let failure = soon("an end", manager.call_on("c", "x", Value::Null)).await.unwrap_err();
+    assert!(failure.message.contains("suspended"), "{failure}");
     assert_eq!(lines(&nursery, "starts"), 6);
     soon("a try", manager.reconnect("c")).await.ok();
     assert!(lines(&nursery, "starts") > 6, "who says so has it tried again");
@@ -238,7 +247,7 @@ async fn many_callers_share_one_try() {
     let mut calls = tokio::task::JoinSet::new();
     for _ in 0..50 {
         let manager = manager.clone();
-        calls.spawn(async move { manager.call("s", "x", Value::Null).await });
+        calls.spawn(async move { manager.call_on("s", "x", Value::Null).await });
     }
     server.saw("initialize").await;
     gate.open();
@@ -256,10 +265,10 @@ async fn a_remote_server_that_goes_away_is_degraded_and_comes_back_by_itself() {
     let address = server.url["http://".len()..].trim_end_matches("/mcp").parse().unwrap();
     let manager = Manager::start([("s", url(&server.url))], hasty());
     let mut events = manager.events();
-    soon("a call", manager.call("s", "x", Value::Null)).await.unwrap();
+    soon("a call", manager.call_on("s", "x", Value::Null)).await.unwrap();
     listed(&mut events).await;
     server.stop().await;
-    let failure = soon("an end", manager.call("s", "x", Value::Null)).await.unwrap_err();
+    let failure = soon("an end", manager.call_on("s", "x", Value::Null)).await.unwrap_err();
     assert_eq!(failure.delivery, Delivery::NotDelivered);
     let degraded = until(&mut events, "s", "degraded").await;
     assert_eq!(degraded.why().unwrap().kind(), failure.kind());
@@ -297,7 +306,7 @@ async fn a_remote_server_that_is_not_there_yet_is_tried_with_growing_pauses() {
     let _server = Server::start_at(address, with_tool).await;
     // Also if the quick tries are over by now: who calls has it tried.
     let calling = async {
-        while let Err(failure) = manager.call("s", "x", Value::Null).await {
+        while let Err(failure) = manager.call_on("s", "x", Value::Null).await {
             assert_eq!(failure.delivery, Delivery::NotDelivered);
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
@@ -315,7 +324,7 @@ async fn a_remote_server_that_had_been_there_is_tried_quietly_until_it_is_back()
     options.retry.max_reconnects = 1000;
     let manager = Manager::start([("s", url(&server.url))], options);
     let mut events = manager.events();
-    soon("a call", manager.call("s", "x", Value::Null)).await.unwrap();
+    soon("a call", manager.call_on("s", "x", Value::Null)).await.unwrap();
     server.stop().await;
     let failure = soon("an end", manager.reconnect("s")).await.unwrap_err();
     assert_eq!((failure.kind(), failure.is_retryable), (Some(Kind::Connect), true));
@@ -337,11 +346,11 @@ async fn a_server_that_does_not_list_its_tools_is_ready_with_those_last_known() 
         _ => with_tool(request),
     })
     .await;
-    let known = CachedLists { tools: vec![tool("old")], ..CachedLists::default() };
-    let manager = Manager::start([("s", url(&server.url).known(known))], ManagerOptions::default());
+    let manager =
+        Manager::start([("s", url(&server.url).cached(cached("old")))], ManagerOptions::default());
     assert!(manager.settled(PATIENCE).await, "there is nothing more to wait for");
     assert_eq!(tools(&manager), (vec!["old".to_owned()], false));
-    soon("a call", manager.call("s", "x", Value::Null)).await.unwrap();
+    soon("a call", manager.call_on("s", "x", Value::Null)).await.unwrap();
     assert_eq!(manager.state("s"), Some(State::Ready));
     soon("goodbye", manager.close()).await;
 }
@@ -354,7 +363,7 @@ async fn tools_that_have_changed_are_listed_anew() {
     assert!(manager.settled(PATIENCE).await);
     assert_eq!(tools(&manager), (vec!["tool-1".to_owned()], true));
     listed(&mut events).await;
-    soon("a call", manager.call("c", "change", Value::Null)).await.unwrap();
+    soon("a call", manager.call_on("c", "change", Value::Null)).await.unwrap();
     listed(&mut events).await;
     assert_eq!(tools(&manager), (vec!["tool-2".to_owned()], true));
     soon("goodbye", manager.close()).await;
@@ -367,18 +376,18 @@ async fn servers_come_and_go_while_others_work() {
     let other = Nursery::new();
     assert!(manager.add("b", child(&other, SERVER)));
     assert!(!manager.add("b", child(&other, SERVER)), "a name is taken once");
-    soon("a call", manager.call("b", "x", Value::Null)).await.unwrap();
+    soon("a call", manager.call_on("b", "x", Value::Null)).await.unwrap();
     let pid = other.note("pid").await;
     assert!(soon("goodbye", manager.remove("b")).await);
     assert!(!is_there(&pid) && manager.state("b").is_none());
     assert!(!manager.remove("b").await);
-    soon("a call", manager.call("a", "x", Value::Null)).await.unwrap();
+    soon("a call", manager.call_on("a", "x", Value::Null)).await.unwrap();
     let mut events = manager.events();
     soon("goodbye", manager.close()).await;
     until(&mut events, "a", "closed").await;
     assert!(events.next().await.is_none(), "and that was all");
     assert!(!manager.add("c", child(&other, SERVER)), "what is closed stays closed");
-    let failure = soon("an end", manager.call("a", "x", Value::Null)).await.unwrap_err();
+    let failure = soon("an end", manager.call_on("a", "x", Value::Null)).await.unwrap_err();
     assert_eq!((failure.kind(), failure.delivery), (Some(Kind::Closed), Delivery::NotDelivered));
 }
 
@@ -399,7 +408,7 @@ async fn closing_ends_programs_that_do_not_want_to_side_by_side() {
         pids.push(nursery.note("pid").await);
     }
     for name in ["2", "3"] {
-        soon("a call", manager.call(name, "x", Value::Null)).await.unwrap();
+        soon("a call", manager.call_on(name, "x", Value::Null)).await.unwrap();
     }
     let waiting = tokio::spawn({
         let manager = manager.clone();
@@ -418,7 +427,7 @@ async fn closing_ends_programs_that_do_not_want_to_side_by_side() {
 async fn dropping_is_closing() {
     let nursery = Nursery::new();
     let manager = Manager::start([("c", child(&nursery, SERVER))], ManagerOptions::default());
-    soon("a call", manager.call("c", "x", Value::Null)).await.unwrap();
+    soon("a call", manager.call_on("c", "x", Value::Null)).await.unwrap();
     let pid = nursery.note("pid").await;
     drop(manager);
     gone(&pid).await;
@@ -453,7 +462,7 @@ async fn the_servers_of_a_configuration_are_managed_and_a_wrong_one_harms_nobody
     manager.settled(PATIENCE).await;
     let states: Vec<_> = manager.states().into_iter().collect();
     assert!(states.iter().all(|(_, state)| matches!(state, State::Ready)), "{states:?}");
-    let sum = manager.call("near", "add", json!({"a": 2, "b": 40})).await.unwrap();
+    let sum = manager.call_on("near", "add", json!({"a": 2, "b": 40})).await.unwrap();
     assert_eq!(sum["content"][0]["text"], "42");
     manager.close().await;
 }

@@ -150,7 +150,7 @@ impl Failure {
             stage: Stage::of(kind, delivery),
             class: Class::Link(kind),
             delivery,
-            is_retryable: is_retryable(kind, delivery, error.status),
+            is_retryable: may_heal(kind, error.status) && delivery == Delivery::NotDelivered,
             code: error.code().into(),
             next_step: error.hint,
             status: error.status,
@@ -179,7 +179,9 @@ impl Failure {
             stage: ours.map_or(Stage::Protocol, |(kind, delivery)| Stage::of(kind, delivery)),
             class,
             delivery,
-            is_retryable: ours.is_some_and(|(kind, delivery)| is_retryable(kind, delivery, status)),
+            is_retryable: ours.is_some_and(|(kind, delivery)| {
+                may_heal(kind, status) && delivery == Delivery::NotDelivered
+            }),
             code: error.code,
             message: error.message,
             next_step: ours.and(next_step),
@@ -196,11 +198,17 @@ impl Failure {
             Class::Rpc => None,
         }
     }
+
+    /// Whether the same try may succeed a moment later, whatever became of this one.
+    pub(crate) fn may_heal(&self) -> bool {
+        self.kind().is_some_and(|kind| may_heal(kind, self.status))
+    }
 }
 
-/// What can heal by itself, and was not carried out.
-fn is_retryable(kind: Kind, delivery: Delivery, status: Option<u16>) -> bool {
-    let may_heal = match kind {
+/// Whether the same try may succeed a moment later. What a person has to mend, or to log in for, does
+/// not.
+fn may_heal(kind: Kind, status: Option<u16>) -> bool {
+    match kind {
         Kind::Connect
         | Kind::Dns
         | Kind::Proxy
@@ -211,8 +219,7 @@ fn is_retryable(kind: Kind, delivery: Delivery, status: Option<u16>) -> bool {
         | Kind::NoResponse => true,
         Kind::Status => matches!(status, Some(404 | 408 | 429 | 500..)),
         _ => false,
-    };
-    may_heal && delivery == Delivery::NotDelivered
+    }
 }
 
 impl fmt::Display for Failure {
@@ -225,3 +232,23 @@ impl fmt::Display for Failure {
 }
 
 impl std::error::Error for Failure {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_needs_a_person_does_not_heal() {
+        let may_heal = |kind, status| {
+            let error = Error { status, ..Error::new(kind, "no") };
+            Failure::of(Transport::Http, error).may_heal()
+        };
+        for kind in [Kind::Spawn, Kind::Tls, Kind::Login, Kind::Credentials, Kind::BadUrl] {
+            assert!(!may_heal(kind, None), "{kind}");
+        }
+        for status in [400, 401, 403, 405] {
+            assert!(!may_heal(Kind::Status, Some(status)), "{status}");
+        }
+        assert!(may_heal(Kind::Status, Some(503)) && may_heal(Kind::Connect, None));
+    }
+}

@@ -33,11 +33,18 @@ pub const RECONNECT_ON_USE: Duration = Duration::from_secs(1);
 /// handshake may take.
 pub const MANAGER_READY_TIMEOUT: Duration = QUICK_TIMEOUT;
 
+/// How long a connection waits for a person to log in: longer than any login takes, which ends by
+/// itself.
+pub const MANAGER_LOGIN: Duration = Duration::from_secs(86_400);
+
+/// The longest name of a tool that model providers take.
+pub const TOOL_NAME: usize = 64;
+
 /// A list that has changed is asked for this much later: changes come in bursts.
 pub const RELIST_PAUSE: Duration = Duration::from_millis(100);
 
-/// Events that wait for a reader; who is slower than that is told how many were missed. Several
-/// for each of a few hundred servers.
+/// Events that wait for a subscriber; one that is slower than that learns how many it has missed.
+/// Several for each of a few hundred servers.
 pub const MANAGER_EVENTS: usize = 1024;
 
 /// Wishes and reports of callers that wait for a server's task, which never waits itself.

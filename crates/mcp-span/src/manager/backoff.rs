@@ -1,10 +1,11 @@
-//! The pauses between tries: a few that grow quickly, then quiet ones for ever. Pure.
+//! The pauses between tries to connect: a few quick ones, then slow ones that double. Pure.
 
 use std::time::Duration;
 
 use super::RetryPolicy;
+use crate::net::backoff::doubled;
 
-/// How far up somebody has climbed.
+/// How many pauses there were since the server was last connected.
 #[derive(Clone, Debug)]
 pub(super) struct RetryBackoff {
     policy: RetryPolicy,
@@ -17,24 +18,28 @@ impl RetryBackoff {
         Self { policy, quick: 0, slow: 0 }
     }
 
-    /// The pause before the next try; `None` when all quick ones have failed.
-    pub(super) fn next_pause(&mut self) -> Option<Duration> {
+    /// The pause before the next quick try; `None` when all of them have failed.
+    pub(super) fn next_quick_pause(&mut self) -> Option<Duration> {
         let pause = self.policy.pauses.get(self.quick).copied();
         self.quick += usize::from(pause.is_some());
         pause
     }
 
-    /// The pause before the next quiet try.
+    /// The pause before the next slow try.
     pub(super) fn next_slow_pause(&mut self) -> Duration {
-        let pause = self.policy.slow_pause.saturating_mul(1 << self.slow.min(16));
+        let pause = doubled(self.policy.slow_pause, self.slow, self.policy.slow_pause_cap);
         self.slow = self.slow.saturating_add(1);
-        pause.min(self.policy.slow_pause_cap)
+        pause
     }
 
-    /// Things went well: the next failure starts at the bottom.
+    /// Whichever comes next.
+    pub(super) fn next_pause(&mut self) -> Duration {
+        self.next_quick_pause().unwrap_or_else(|| self.next_slow_pause())
+    }
+
+    /// The server is connected: the next failure starts over.
     pub(super) fn reset(&mut self) {
-        self.quick = 0;
-        self.slow = 0;
+        (self.quick, self.slow) = (0, 0);
     }
 }
 
@@ -43,14 +48,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn four_quick_tries_and_then_quiet_ones_for_ever() {
+    fn four_quick_tries_and_then_slow_ones_for_ever() {
         let mut backoff = RetryBackoff::new(RetryPolicy::default());
         for _ in 0..2 {
-            let quick: Vec<_> = std::iter::from_fn(|| backoff.next_pause()).collect();
+            let quick: Vec<_> = std::iter::from_fn(|| backoff.next_quick_pause()).collect();
             assert_eq!(quick, [500, 1000, 2000, 4000].map(Duration::from_millis));
-            let quiet: Vec<_> = (0..8).map(|_| backoff.next_slow_pause().as_secs()).collect();
-            assert_eq!(quiet, [15, 30, 60, 120, 240, 300, 300, 300]);
-            assert_eq!(backoff.next_pause(), None);
+            let slow: Vec<_> = (0..8).map(|_| backoff.next_pause().as_secs()).collect();
+            assert_eq!(slow, [15, 30, 60, 120, 240, 300, 300, 300]);
+            assert_eq!(backoff.next_quick_pause(), None);
             backoff.reset();
         }
     }
@@ -61,6 +66,9 @@ mod tests {
         backoff.slow = u32::MAX;
         assert_eq!(backoff.next_slow_pause(), RetryPolicy::default().slow_pause_cap);
         let policy = RetryPolicy { slow_pause: Duration::MAX, ..RetryPolicy::default() };
-        assert_eq!(RetryBackoff::new(policy).rest(), RetryPolicy::default().slow_pause_cap);
+        assert_eq!(
+            RetryBackoff::new(policy).next_slow_pause(),
+            RetryPolicy::default().slow_pause_cap
+        );
     }
 }

@@ -1,28 +1,12 @@
-//! What a failure says of the server, and what those are told who get no connection. Pure.
+//! What a failure says of the server, and the failures of callers who get no connection. Pure.
 
-use super::state::Refusal;
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::State;
 use crate::client::{Class, Failure, Transport};
 use crate::error::{Delivery, Error, Kind};
-
-/// Whether the same try may succeed a moment later. What a person has to mend, or to log in for, is
-/// not tried again unasked.
-pub(super) fn may_heal(failure: &Failure) -> bool {
-    match failure.class {
-        Class::Link(Kind::Status) => matches!(failure.status, Some(404 | 408 | 429 | 500..)),
-        Class::Link(kind) => matches!(
-            kind,
-            Kind::Connect
-                | Kind::Dns
-                | Kind::Proxy
-                | Kind::Closed
-                | Kind::Timeout
-                | Kind::NoResponse
-                | Kind::SessionLost
-                | Kind::Overloaded
-        ),
-        Class::Rpc => false,
-    }
-}
 
 /// Whether a request's failure shows that the server is not there; its own errors show that it is.
 pub(super) fn shows_absence(failure: &Failure) -> bool {
@@ -53,43 +37,75 @@ pub(super) fn may_repeat(failure: &Failure) -> bool {
     failure.delivery == Delivery::NotDelivered && shows_absence(failure)
 }
 
-/// The failure of somebody who gets no connection to `name`.
-pub(super) fn refused(name: &str, transport: Transport, refusal: Refusal) -> Failure {
+/// The failure of a caller who gets no connection to `name`, which is in this state.
+pub(super) fn refused(name: &str, transport: Transport, state: State) -> Failure {
     let own = |kind, message: String| Error::new(kind, message).not_delivered();
-    let error = match refusal {
+    let error = match state {
         // Whatever became of the handshake: what was asked for now has not been sent.
-        Refusal::Failed(why) => {
-            let (delivery, is_retryable) = (Delivery::NotDelivered, may_heal(&why));
+        State::Failed(why) | State::Degraded(why) | State::NeedsLogin { why, .. } => {
+            let (delivery, is_retryable) = (Delivery::NotDelivered, why.may_heal());
             return Failure { delivery, is_retryable, ..Failure::clone(&why) };
         }
-        Refusal::Suspended(why) => {
-            let message = format!("'{name}' does not stay up, and is left alone for now: {why}");
-            own(Kind::Closed, message)
-                .hint("Mend what ends it, then reconnect; or try again in half a minute")
+        State::Suspended(why) => {
+            own(Kind::Closed, format!("Server '{name}' keeps ending and is suspended: {why}"))
+                .hint("Fix what ends it, then reconnect, or try again in half a minute")
         }
-        Refusal::NotYet(None) => own(Kind::Timeout, format!("'{name}' is not ready yet"))
-            .hint("Try again later, or look whether the server is stuck"),
-        Refusal::NotYet(Some(why)) => {
-            own(Kind::Timeout, format!("'{name}' is not ready yet: {why}")).hint("Try again later")
+        State::Connecting { why: Some(why), .. } => {
+            own(Kind::Timeout, format!("Server '{name}' is not ready yet: {why}"))
+                .hint("Try again later")
         }
-        Refusal::Closed => closed(name),
+        State::Connecting { why: None, .. } | State::Ready => {
+            own(Kind::Timeout, format!("Server '{name}' is not ready yet"))
+                .hint("Try again later, or check whether the server hangs")
+        }
+        State::Closed => closed(name),
     };
     Failure::of(transport, error)
 }
 
-/// Nothing more is wanted of the server.
+/// The state of a server that waits for a person to do what `prompt` says.
+pub(super) fn login_pending(transport: Transport, prompt: &str) -> State {
+    let error = Error::login_pending(prompt);
+    let url: Arc<str> = error.page.as_deref().unwrap_or(prompt).into();
+    let mut why = Failure::of(transport, error);
+    why.data = Some(Box::new(json!({ "url": url })));
+    State::NeedsLogin { url, why: Arc::new(why) }
+}
+
+/// The server was removed, or the manager closed.
 pub(super) fn closed(name: &str) -> Error {
     Error::new(Kind::Closed, format!("The connection to '{name}' was closed")).not_delivered()
 }
 
 /// There is no such server.
-pub(super) fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Failure {
+pub(super) fn unknown_server<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Failure {
     let known: Vec<_> = known.collect();
     let hint = match known.as_slice() {
-        [] => "There are no servers at all".to_owned(),
-        names => format!("There are: {}", names.join(", ")),
+        [] => "The manager has no servers".to_owned(),
+        names => format!("Known servers: {}", names.join(", ")),
     };
-    let error = Error::new(Kind::InvalidRequest, format!("There is no server '{name}'"));
+    invalid(format!("Unknown server '{name}'"), hint)
+}
+
+/// The name stands for no tool.
+pub(super) fn unknown_tool(name: &str) -> Failure {
+    invalid(format!("Unknown tool '{name}'"), "Use a name that the manager lists: server__tool")
+}
+
+/// The name stands for several tools.
+pub(super) fn ambiguous_tool(name: &str) -> Failure {
+    let message = format!("The name '{name}' stands for several tools");
+    invalid(message, "Use the names that the manager lists now: they have a suffix")
+}
+
+/// The tool is denied, or not among those that are allowed.
+pub(super) fn denied_tool(name: &str) -> Failure {
+    let error = Error::new(Kind::HiddenTool, format!("The tool '{name}' is not allowed"));
+    Failure::of(Transport::Other, error.not_delivered())
+}
+
+fn invalid(message: String, hint: impl Into<String>) -> Failure {
+    let error = Error::new(Kind::InvalidRequest, message);
     Failure::of(Transport::Other, error.hint(hint).not_delivered())
 }
 
@@ -102,18 +118,6 @@ mod tests {
     fn failure(kind: Kind, status: Option<u16>) -> Failure {
         let error = Error { status, ..Error::new(kind, "no") };
         Failure::of(Transport::Http, error.not_delivered())
-    }
-
-    #[test]
-    fn what_needs_a_person_is_not_tried_again_unasked() {
-        for kind in [Kind::Spawn, Kind::Tls, Kind::Login, Kind::Credentials, Kind::BadUrl] {
-            assert!(!may_heal(&failure(kind, None)), "{kind}");
-        }
-        for status in [400, 401, 403, 405] {
-            assert!(!may_heal(&failure(Kind::Status, Some(status))), "{status}");
-        }
-        assert!(may_heal(&failure(Kind::Status, Some(503))));
-        assert!(may_heal(&failure(Kind::Connect, None)));
     }
 
     #[test]
@@ -139,17 +143,31 @@ mod tests {
     fn who_gets_no_connection_knows_that_nothing_was_sent_and_why() {
         let why = Failure::of(Transport::Child, Error::new(Kind::Closed, "it has ended: 7"));
         assert_eq!(why.delivery, Delivery::Unknown);
-        let told = |refusal| refused("a", Transport::Child, refusal);
-        let failed = told(Refusal::Failed(Arc::new(why.clone())));
+        let why = Arc::new(why);
+        let told = |state| refused("a", Transport::Child, state);
+        let failed = told(State::Failed(Arc::clone(&why)));
         assert_eq!((failed.delivery, failed.is_retryable), (Delivery::NotDelivered, true));
-        let suspended = told(Refusal::Suspended(Arc::new(why)));
+        let suspended = told(State::Suspended(why));
         assert!(suspended.message.contains("'a'") && suspended.message.contains("it has ended: 7"));
-        for refusal in [Refusal::NotYet(None), Refusal::Closed] {
-            let failure = told(refusal);
+        for state in [State::Connecting { attempt: 1, why: None }, State::Closed] {
+            let failure = told(state);
             assert_eq!(failure.delivery, Delivery::NotDelivered);
             assert!(failure.message.contains("'a'"), "{failure}");
         }
-        let unknown = unknown("b", ["a", "c"].into_iter());
-        assert_eq!(unknown.next_step.as_deref(), Some("There are: a, c"));
+        let unknown = unknown_server("b", ["a", "c"].into_iter());
+        assert_eq!(unknown.next_step.as_deref(), Some("Known servers: a, c"));
+        assert_eq!(unknown_server("b", [].into_iter()).delivery, Delivery::NotDelivered);
+    }
+
+    #[test]
+    fn who_meets_a_pending_login_learns_its_page_and_its_code() {
+        let state =
+            login_pending(Transport::Http, "https://as/device and enter the code A-1, to h");
+        let State::NeedsLogin { url, .. } = &state else { panic!("{state:?}") };
+        assert_eq!(&**url, "https://as/device");
+        let failure = refused("a", Transport::Http, state);
+        assert_eq!((failure.kind(), failure.delivery), (Some(Kind::Login), Delivery::NotDelivered));
+        assert!(failure.message.contains("enter the code A-1"), "{failure}");
+        assert_eq!(failure.data.unwrap()["url"], "https://as/device");
     }
 }

@@ -1,167 +1,133 @@
-//! Many servers at once, each by its name: connected in parallel, watched, and come back to.
+//! Many servers at once, each by its name: connected in parallel, watched, and reconnected.
 //!
 //! Each server has a task of its own, so that a slow one holds up nobody. What a server has last
-//! listed is there at once, even before it is connected, and marked as such ([`ServerList`]). How it
-//! stands with each is its [`State`]; changes are told as [`Event`]s.
+//! listed is there at once, even before it is connected, and marked as such ([`ServerList`]). Each
+//! has a [`State`]; what happens to it, its notifications included, comes as [`Event`]s.
 //!
-//! A program that ends is started again, and a remote server that is not there is tried again,
-//! after pauses that grow ([`RetryPolicy`]); one that does not stay up is left alone for a while. A call
-//! is made again only if it has certainly not been carried out. What a URL's own link heals (lost
-//! sessions, a server that is away for a moment) is left to it.
-//!
-//! ```
-//! use mcp_span::client::Spec;
-//! use mcp_span::manager::{ManagedServer, Manager, ManagerOptions};
-//! use serde_json::json;
-//! use std::time::Duration;
-//!
-//! # async fn example(first: &str, second: &str) -> Result<(), Box<dyn std::error::Error>> {
-//! let servers = [
-//!     ("first", ManagedServer::new(Spec::url(first.parse()?))),
-//!     ("second", ManagedServer::new(Spec::url(second.parse()?))),
-//! ];
-//! let manager = Manager::start(servers, ManagerOptions::default());
-//! manager.settled(Duration::from_secs(5)).await;
-//! for listing in manager.tools() {
-//!     let names: Vec<_> = listing.items.iter().map(|tool| tool.name()).collect();
-//!     println!("{}: {}", listing.server, names.join(", "));
-//! #   assert_eq!(names, ["echo", "add", "countdown"]);
-//! #   assert!(listing.is_current);
-//! }
-//! let sum = manager.call("second", "add", json!({"a": 2, "b": 40})).await?;
-//! println!("{sum}");
-//! # assert_eq!(sum["content"][0]["text"], "42");
-//! manager.close().await;
-//! # Ok(())
-//! # }
-//! # let demo = async {
-//! #     let first = mcp_span::demo::Demo::start().await.expect("a port");
-//! #     let second = mcp_span::demo::Demo::start().await.expect("a port");
-//! #     example(first.url().as_str(), second.url().as_str()).await.expect("a sum");
-//! # };
-//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(demo);
-//! ```
+//! A program that ends is started again, and a remote server that cannot be reached is tried again,
+//! after pauses that grow ([`RetryPolicy`]); one that does not stay up is left alone for a while. A
+//! call is sent again only if it has certainly not been carried out. What a URL's own link recovers
+//! from (lost sessions, a server that is away for a moment) is left to it.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::{BTreeMap, HashSet};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio::sync::mpsc;
+use tokio::sync::{broadcast, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::client::{self, Client, Failure, Prompt, Resource, Spec, Tool};
+use crate::client::{Client, Failure, Prompt, Resource, Template, Tool};
 use crate::limits;
+use crate::lock::lock;
 
 mod backoff;
 mod breaker;
+mod connection;
 mod events;
 mod failures;
-mod handle;
 mod lists;
+mod options;
+mod server_handle;
 mod server_task;
 mod state;
+mod tool_filter;
+mod tool_names;
 
-pub use events::{Change, Event, Events};
-pub use lists::{CachedLists, ServerList};
+pub use events::{Change, Event, Events, Lagged};
+pub use lists::{CachedLists, ListKind, ServerList};
+pub use options::{ManagedServer, ManagerOptions, RetryPolicy};
 pub use state::State;
+pub use tool_filter::ToolFilter;
 
-use events::Listeners;
-use handle::Handle;
-use lists::{CachedList, View};
+use lists::View;
+use server_handle::ServerHandle;
 use server_task::ServerTask;
 
-/// One server of a manager's.
-#[derive(Clone, Debug)]
-pub struct ManagedServer {
-    /// Where it is. A server that is not there yet is tried again as the manager's [`RetryPolicy`] say,
-    /// in place of [`Policy::connect_wait`](crate::bridge::Policy::connect_wait).
-    pub spec: Spec,
-    /// Who its client is, and how patient.
-    pub options: client::Options,
-    /// What it has listed when it was last there.
-    pub known: CachedLists,
-}
-
-impl ManagedServer {
-    /// A server of which nothing is known yet, with the defaults.
-    #[must_use]
-    pub fn new(spec: Spec) -> Self {
-        Self { spec, options: client::Options::default(), known: CachedLists::default() }
-    }
-
-    /// The same with what is known of it.
-    #[must_use]
-    pub fn known(mut self, known: CachedLists) -> Self {
-        self.known = known;
-        self
-    }
-}
-
-/// How patient a manager is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ManagerOptions {
-    /// How long a caller waits for a server that is being connected to.
-    pub ready_timeout: Duration,
-    /// When a server is tried again.
-    pub retry: RetryPolicy,
-}
-
-impl Default for ManagerOptions {
-    fn default() -> Self {
-        Self { ready_timeout: limits::MANAGER_READY_TIMEOUT, retry: RetryPolicy::default() }
-    }
-}
-
-/// When a server is tried again.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RetryPolicy {
-    /// Before each of the first tries.
-    pub pauses: Arc<[Duration]>,
-    /// Before the first quiet try, for remote servers that had been there; doubles.
-    pub slow_pause: Duration,
-    /// The longest of those.
-    pub slow_pause_cap: Duration,
-    /// So many reconnects are allowed within `window`.
-    pub max_reconnects: usize,
-    /// See `reconnects`.
-    pub window: Duration,
-}
-
-impl Default for RetryPolicy {
-    fn default() -> Self {
-        Self {
-            pauses: Arc::new(limits::RECONNECT_PAUSES),
-            slow_pause: limits::RECONNECT_SLOW_PAUSE,
-            slow_pause_cap: limits::RECONNECT_SLOW_PAUSE_CAP,
-            max_reconnects: limits::RECONNECTS,
-            window: limits::RECONNECT_WINDOW,
-        }
-    }
-}
-
 /// Many servers. Clones share them; when the last one is gone, all are closed.
+///
+/// ```
+/// use mcp_span::client::Spec;
+/// use mcp_span::manager::{Change, ManagedServer, Manager, ManagerOptions, ToolFilter};
+/// use serde_json::json;
+/// use std::time::Duration;
+///
+/// # async fn example(first: &str, second: &str) -> Result<(), Box<dyn std::error::Error>> {
+/// let mut options = ManagerOptions::default();
+/// options.tools = ToolFilter::default().deny(["first__*"]);
+/// let servers = [
+///     ("first", ManagedServer::new(Spec::url(first.parse()?))),
+///     ("second", ManagedServer::new(Spec::url(second.parse()?))),
+/// ];
+/// let manager = Manager::start(servers, options);
+/// let mut events = manager.events();
+/// manager.settled(Duration::from_secs(5)).await;
+///
+/// let tools = manager.tools();
+/// let names: Vec<_> = tools.iter().map(|tool| &*tool.name).collect();
+/// assert_eq!(names, ["second__echo", "second__add", "second__countdown"]);
+/// let sum = manager.call("second__add", json!({"a": 2, "b": 40})).await?;
+/// assert_eq!(sum["content"][0]["text"], "42");
+/// assert!(manager.call("first__add", json!({})).await.is_err(), "it is denied");
+///
+/// while let Some(event) = events.next().await {
+///     match event {
+///         Ok(event) => match event.change {
+///             Change::State(state) => println!("{} is {}", event.server, state.as_str()),
+///             Change::Notification(told) => println!("{}: {}", event.server, told.method),
+///             _ => break,
+///         },
+///         Err(lagged) => println!("{lagged}"),
+///     }
+/// }
+/// manager.close().await;
+/// # Ok(())
+/// # }
+/// # let demo = async {
+/// #     let first = mcp_span::demo::Demo::start().await.expect("a port");
+/// #     let second = mcp_span::demo::Demo::start().await.expect("a port");
+/// #     example(first.url().as_str(), second.url().as_str()).await.expect("a sum");
+/// # };
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(demo);
+/// ```
 #[derive(Clone, Debug)]
 pub struct Manager {
     shared: Arc<Shared>,
+}
+
+/// A tool of one of the servers.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ManagedTool {
+    /// The name for [`Manager::call`], unique among all servers: `server__tool`. It consists of at
+    /// most 64 letters, digits, `_` and `-`, as model providers want it; a name that is longer, or
+    /// that several tools would have, ends with a hash.
+    pub name: String,
+    /// The name of the server.
+    pub server: Arc<str>,
+    /// The tool as the server lists it.
+    pub tool: Tool,
+    /// See [`ServerList::is_current`].
+    pub is_current: bool,
 }
 
 #[derive(Debug)]
 struct Shared {
     options: ManagerOptions,
     servers: Mutex<Servers>,
-    listeners: Arc<Listeners>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Servers {
-    by_name: BTreeMap<Arc<str>, Handle>,
-    are_closed: bool,
+    by_name: BTreeMap<Arc<str>, ServerHandle>,
+    /// Each server's task holds a clone, the subscribers hold the other ends; `None` when the
+    /// manager is closed.
+    events: Option<broadcast::Sender<Event>>,
 }
 
 impl Manager {
-    /// Begins to connect to all of them, and waits for none. Of several with one name the first
+    /// Begins to connect to all servers, and waits for none. Of several with one name the first
     /// counts.
     ///
     /// # Panics
@@ -171,41 +137,43 @@ impl Manager {
         servers: impl IntoIterator<Item = (N, ManagedServer)>,
         options: ManagerOptions,
     ) -> Self {
-        let (listeners, known) = (Arc::default(), Mutex::default());
-        let manager = Self { shared: Arc::new(Shared { options, servers: known, listeners }) };
-        for (name, entry) in servers {
-            manager.add(name, entry);
+        let events = Some(broadcast::Sender::new(limits::MANAGER_EVENTS));
+        let none = Mutex::new(Servers { by_name: BTreeMap::new(), events });
+        let manager = Self { shared: Arc::new(Shared { options, servers: none }) };
+        for (name, server) in servers {
+            manager.add(name, server);
         }
         manager
     }
 
-    /// One more server; `false` if the name is taken, or the manager closed.
-    pub fn add(&self, name: impl Into<Arc<str>>, entry: ManagedServer) -> bool {
+    /// Adds a server; `false` if the name is taken, or the manager closed.
+    pub fn add(&self, name: impl Into<Arc<str>>, server: ManagedServer) -> bool {
         let name = name.into();
-        let mut servers = self.servers();
-        if servers.are_closed || servers.by_name.contains_key(&name) {
+        let mut servers = lock(&self.shared.servers);
+        let Some(events) = servers.events.clone() else { return false };
+        if servers.by_name.contains_key(&name) {
             return false;
         }
-        let transport = entry.spec.transport();
-        let listeners = Arc::clone(&self.shared.listeners);
-        let server_task =
-            ServerTask::new(Arc::clone(&name), entry, &self.shared.options, listeners);
+        let (transport, tools) = (server.spec.transport(), server.tools.clone());
+        let ManagerOptions { ready_timeout, retry, .. } = &self.shared.options;
+        let task = ServerTask::new(Arc::clone(&name), server, retry, events);
         let (commands, receiver) = mpsc::channel(limits::MANAGER_COMMANDS);
-        let handle = Handle {
+        let handle = ServerHandle {
             name: Arc::clone(&name),
             transport,
+            tools,
             commands,
-            view: server_task.view(),
-            ready_timeout: self.shared.options.ready_timeout,
+            view: task.view(),
+            ready_timeout: *ready_timeout,
         };
-        tokio::spawn(server_task.run(receiver));
+        tokio::spawn(task.run(receiver));
         servers.by_name.insert(name, handle);
         true
     }
 
     /// Closes a server, and forgets it when it is gone; `false` if there is none of that name.
     pub async fn remove(&self, name: &str) -> bool {
-        let handle = self.servers().by_name.remove(name);
+        let handle = lock(&self.shared.servers).by_name.remove(name);
         match handle {
             Some(handle) => {
                 handle.close().await;
@@ -215,128 +183,212 @@ impl Manager {
         }
     }
 
-    /// How it stands with a server; `None` if there is none of that name.
+    /// The state of a server; `None` if there is none of that name.
     #[must_use]
     pub fn state(&self, name: &str) -> Option<State> {
-        self.servers().by_name.get(name).map(|handle| handle.view.borrow().state.clone())
+        let servers = lock(&self.shared.servers);
+        servers.by_name.get(name).map(|handle| handle.view.borrow().state.clone())
     }
 
-    /// How it stands with all of them.
+    /// The states of all servers.
     #[must_use]
     pub fn states(&self) -> BTreeMap<Arc<str>, State> {
         self.each(|name, view| (Arc::clone(name), view.state.clone()))
     }
 
-    /// The tools of all servers, as last known.
+    /// The tools of all servers, as last known, without those that a [`ToolFilter`] denies.
     #[must_use]
-    pub fn tools(&self) -> Vec<ServerList<Tool>> {
-        self.each(|name, view| listing(name, &view.tools))
+    pub fn tools(&self) -> Vec<ManagedTool> {
+        let servers = lock(&self.shared.servers);
+        let mut tools = Vec::new();
+        for (server, handle) in &servers.by_name {
+            let view = handle.view.borrow();
+            let is_current = view.is_current(ListKind::Tools);
+            let mut names = HashSet::new();
+            // Some servers list a tool twice, and one without a name cannot be called.
+            let listed = view.cached.tools.iter().filter(|tool| {
+                let name = tool.name();
+                !name.is_empty() && names.insert(name) && self.allows(handle, name)
+            });
+            tools.extend(listed.map(|tool| ManagedTool {
+                name: String::new(),
+                server: Arc::clone(server),
+                tool: tool.clone(),
+                is_current,
+            }));
+        }
+        let keys: Vec<_> = tools.iter().map(|tool| (&*tool.server, tool.tool.name())).collect();
+        let names = tool_names::qualify(&keys);
+        tools.iter_mut().zip(names).for_each(|(tool, name)| tool.name = name);
+        tools
     }
 
     /// The resources of all servers, as last known.
     #[must_use]
     pub fn resources(&self) -> Vec<ServerList<Resource>> {
-        self.each(|name, view| listing(name, &view.resources))
+        self.lists(ListKind::Resources, |cached| &cached.resources)
+    }
+
+    /// The resource templates of all servers, as last known.
+    #[must_use]
+    pub fn resource_templates(&self) -> Vec<ServerList<Template>> {
+        self.lists(ListKind::ResourceTemplates, |cached| &cached.resource_templates)
     }
 
     /// The prompts of all servers, as last known.
     #[must_use]
     pub fn prompts(&self) -> Vec<ServerList<Prompt>> {
-        self.each(|name, view| listing(name, &view.prompts))
+        self.lists(ListKind::Prompts, |cached| &cached.prompts)
     }
 
-    /// All that the servers have listed, to be given to the next manager ([`ManagedServer::known`]).
+    /// All that the servers have listed, for the next run ([`ManagedServer::cached`]).
     #[must_use]
-    pub fn known(&self) -> BTreeMap<Arc<str>, CachedLists> {
-        self.each(|name, view| (Arc::clone(name), view.known()))
+    pub fn cached_lists(&self) -> BTreeMap<Arc<str>, CachedLists> {
+        self.each(|name, view| (Arc::clone(name), view.cached.clone()))
     }
 
     /// The connection to a server: at once if it stands, else as soon as it does. A server that had
     /// failed is tried again for this. Ask anew for each piece of work: a connection ends with its
-    /// server, and the next one is another.
+    /// server, and the next one is another. No [`ToolFilter`] holds for it.
     ///
     /// # Errors
     ///
     /// When there is no such server, or it is not there within [`ManagerOptions::ready_timeout`].
-    pub async fn client(&self, name: &str) -> Result<Client, Failure> {
-        let handle = self.handle(name)?;
+    pub async fn client(&self, server: &str) -> Result<Client, Failure> {
+        let handle = self.handle(server)?;
         handle.client().await
     }
 
-    /// Calls a tool of a server's. If the connection turns out to be gone before anything was sent,
-    /// it is made over the next one.
+    /// Calls a tool by the name that [`Self::tools`] gives it. If the connection turns out to be
+    /// gone before anything was sent, the call is made over the next one.
+    ///
+    /// A server that has not listed its tools yet is found by its own name: what follows the `__`
+    /// is the tool's.
     ///
     /// # Errors
     ///
-    /// When the server is not there, or the call fails; `delivery` says whether it may have been
-    /// carried out.
-    pub async fn call(&self, name: &str, tool: &str, arguments: Value) -> Result<Value, Failure> {
-        let handle = self.handle(name)?;
+    /// When there is no such tool, a [`ToolFilter`] denies it, the server is not there, or the call
+    /// fails; `delivery` says whether it may have been carried out.
+    pub async fn call(&self, name: &str, arguments: Value) -> Result<Value, Failure> {
+        let (handle, tool) = self.find_tool(name)?;
+        handle.call(&tool, arguments).await
+    }
+
+    /// Calls a tool by the names of its server and its own.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Self::call`].
+    pub async fn call_on(
+        &self,
+        server: &str,
+        tool: &str,
+        arguments: Value,
+    ) -> Result<Value, Failure> {
+        let handle = self.handle(server)?;
+        if !self.allows(&handle, tool) {
+            return Err(failures::denied_tool(tool));
+        }
         handle.call(tool, arguments).await
     }
 
-    /// Connects anew, whatever there is, also to a server that was left alone; done when it is
+    /// Connects anew, whatever the state, also to a server that was left alone; done when it is
     /// ready.
     ///
     /// # Errors
     ///
     /// When there is no such server, or it is not there within [`ManagerOptions::ready_timeout`].
-    pub async fn reconnect(&self, name: &str) -> Result<(), Failure> {
-        let handle = self.handle(name)?;
+    pub async fn reconnect(&self, server: &str) -> Result<(), Failure> {
+        let handle = self.handle(server)?;
         handle.reconnect().await.map(drop)
     }
 
-    /// All that changes from now on.
+    /// All that happens from now on to any server, until the manager is closed: states, lists and
+    /// notifications, whatever connections come and go. One that is not read in time is told how
+    /// many events it has missed.
     #[must_use]
     pub fn events(&self) -> Events {
-        self.shared.listeners.add()
+        let servers = lock(&self.shared.servers);
+        // A closed manager has no events: this channel has no sender any more.
+        let closed = || broadcast::Sender::new(1).subscribe();
+        Events::new(servers.events.as_ref().map_or_else(closed, broadcast::Sender::subscribe))
     }
 
-    /// Waits until each server is there with its lists, or has failed; `false` if that takes longer.
+    /// Waits until each server is connected and has listed what it has, or cannot be connected to;
+    /// `false` if that takes longer.
     pub async fn settled(&self, within: Duration) -> bool {
-        let mut views: Vec<_> =
-            self.servers().by_name.values().map(|handle| handle.view.clone()).collect();
+        let servers = lock(&self.shared.servers).by_name.clone();
         let settling = async {
-            for view in &mut views {
-                let _ = view.wait_for(View::is_settled).await;
+            for mut handle in servers.into_values() {
+                let _ = handle.view.wait_for(View::is_settled).await;
             }
         };
         timeout(within, settling).await.is_ok()
     }
 
-    /// Closes all servers, side by side, and waits until they are gone. What is known of them can
-    /// still be asked for.
+    /// Closes all servers, side by side, and waits until they are gone. Their lists can still be
+    /// read.
     pub async fn close(&self) {
-        let handles: Vec<_> = {
-            let mut servers = self.servers();
-            servers.are_closed = true;
-            servers.by_name.values().cloned().collect()
+        let handles = {
+            let mut servers = lock(&self.shared.servers);
+            servers.events = None;
+            servers.by_name.clone()
         };
-        let mut closing = JoinSet::new();
-        for handle in handles {
-            closing.spawn(async move { handle.close().await });
-        }
+        let closing: JoinSet<()> = handles.into_values().map(ServerHandle::close).collect();
         closing.join_all().await;
-        self.shared.listeners.end();
     }
 
-    fn servers(&self) -> MutexGuard<'_, Servers> {
-        self.shared.servers.lock().unwrap_or_else(PoisonError::into_inner)
+    fn handle(&self, server: &str) -> Result<ServerHandle, Failure> {
+        let servers = lock(&self.shared.servers);
+        let handle = servers.by_name.get(server).cloned();
+        let known = || servers.by_name.keys().map(|name| &**name);
+        handle.ok_or_else(|| failures::unknown_server(server, known()))
     }
 
-    fn handle(&self, name: &str) -> Result<Handle, Failure> {
-        let servers = self.servers();
-        let handle = servers.by_name.get(name).cloned();
-        handle.ok_or_else(|| failures::unknown(name, servers.by_name.keys().map(|name| &**name)))
+    /// The server and the own name of the tool that `name` stands for.
+    fn find_tool(&self, name: &str) -> Result<(ServerHandle, String), Failure> {
+        let servers = lock(&self.shared.servers);
+        let mut found = Vec::new();
+        for (server, handle) in &servers.by_name {
+            let view = handle.view.borrow();
+            let tools: HashSet<_> = view.cached.tools.iter().map(Tool::name).collect();
+            let meant =
+                tools.into_iter().filter(|tool| tool_names::stands_for(name, (server, tool)));
+            found.extend(meant.map(|tool| (handle, tool.to_owned())));
+        }
+        if found.is_empty() {
+            let servers = servers.by_name.values();
+            let named = servers.filter_map(|handle| {
+                Some((handle, tool_names::without_server(name, &handle.name)?.to_owned()))
+            });
+            found.extend(named.max_by_key(|(handle, _)| handle.name.len()));
+        }
+        if found.is_empty() {
+            return Err(failures::unknown_tool(name));
+        }
+        found.retain(|(handle, tool)| self.allows(handle, tool));
+        match found.pop() {
+            None => Err(failures::denied_tool(name)),
+            Some((handle, tool)) if found.is_empty() => Ok((handle.clone(), tool)),
+            Some(_) => Err(failures::ambiguous_tool(name)),
+        }
+    }
+
+    fn allows(&self, handle: &ServerHandle, tool: &str) -> bool {
+        let filters = [&self.shared.options.tools, &handle.tools];
+        filters.iter().all(|filter| filter.allows(&handle.name, tool))
+    }
+
+    fn lists<T>(&self, kind: ListKind, items: fn(&CachedLists) -> &Arc<[T]>) -> Vec<ServerList<T>> {
+        self.each(|name, view| ServerList {
+            server: Arc::clone(name),
+            items: Arc::clone(items(&view.cached)),
+            is_current: view.is_current(kind),
+        })
     }
 
     fn each<T, C: FromIterator<T>>(&self, shown: impl Fn(&Arc<str>, &View) -> T) -> C {
-        let servers = self.servers();
+        let servers = lock(&self.shared.servers);
         servers.by_name.iter().map(|(name, handle)| shown(name, &handle.view.borrow())).collect()
     }
-}
-
-fn listing<T>(server: &Arc<str>, list: &CachedList<T>) -> ServerList<T> {
-    let (server, items) = (Arc::clone(server), Arc::clone(&list.items));
-    ServerList { server, items, is_current: list.is_current }
 }

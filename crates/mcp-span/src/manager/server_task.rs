@@ -1,30 +1,28 @@
 //! The task that owns one server: its connection, its state, and its lists.
 
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::oneshot::error::TryRecvError;
-use tokio::sync::{mpsc, oneshot, watch};
-use tokio::task::{JoinError, JoinSet};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout};
 use tracing::debug;
 
-use super::events::{Change, Listeners};
-use super::failures::{closed, is_trouble, refused, shows_absence};
-use super::lists::{ListKind, Listed, View};
-use super::state::{Machine, State, Step};
-use super::{ManagedServer, ManagerOptions};
-use crate::client::{Client, Failure, Notification, Notifications, Server, connect_unless};
+use super::connection::{Connection, ConnectionEvent};
+use super::failures::{closed, is_trouble, login_pending, refused};
+use super::lists::{ListKind, ListStatus, View};
+use super::state::{Action, Machine, State};
+use super::{Change, Event, ManagedServer, RetryPolicy};
+use crate::client::{Client, Failure, Server, connect_unless};
 use crate::limits;
-
-mod listing;
-
-use listing::Asking;
+use crate::transport::until;
 
 /// Somebody who waits for a connection.
 pub(super) type Waiter = oneshot::Sender<Result<Client, Failure>>;
 
-/// What callers want, or have to tell.
+/// What callers want, or have to report.
 #[derive(Debug)]
 pub(super) enum Command {
     /// The connection, as soon as there is one.
@@ -32,84 +30,60 @@ pub(super) enum Command {
     /// Another one.
     Reconnect(Waiter, Instant),
     /// The server has answered.
-    Worked,
+    Answered,
     /// It could not be reached over a connection that stands.
-    Troubled(Failure),
+    Unreachable(Failure),
     /// Nothing more.
     Close,
 }
 
-/// What the tasks of one server bring.
-enum Outcome {
-    Connected(Result<Client, Failure>),
-    Listed {
-        generation: u64,
-        kind: ListKind,
-        result: Result<Listed, Failure>,
-    },
-    Probed {
-        generation: u64,
-        result: Result<(), Failure>,
-    },
-    /// A connection that is no longer wanted was closed.
-    Closed,
-}
-
-/// A connection.
-struct Live {
-    client: Client,
-    notifications: Notifications,
-}
-
-/// What a connection says by itself.
-enum Word {
-    Told(Notification),
-    Ended(Failure),
-}
-
 pub(super) struct ServerTask {
     name: Arc<str>,
-    entry: ManagedServer,
+    server: ManagedServer,
     machine: Machine<Waiter>,
-    live: Option<Live>,
-    /// Counts tries: what was asked over the connection of an older one is of no interest.
-    generation: u64,
+    connection: Option<Connection>,
     /// A connection that has ended; another program is not started before that one is gone.
     old: Option<Client>,
-    asking: [Asking; ListKind::ALL.len()],
-    tasks: JoinSet<Outcome>,
+    /// A try to connect, which has a result, and goodbyes, which have none.
+    tasks: JoinSet<Option<Result<Client, Failure>>>,
     /// Held while a try is under way: dropping it gives the try up.
     wanted: Option<oneshot::Sender<()>>,
+    /// What a person has to do, while a login is pending. The credentials hold the other end.
+    logins: Option<watch::Receiver<Option<String>>>,
     /// The manager's handles hold the other ends.
     view: watch::Sender<View>,
-    listeners: Arc<Listeners>,
+    /// The manager's subscribers hold the other ends.
+    events: broadcast::Sender<Event>,
 }
 
 impl ServerTask {
     pub(super) fn new(
         name: Arc<str>,
-        mut entry: ManagedServer,
-        options: &ManagerOptions,
-        listeners: Arc<Listeners>,
+        mut server: ManagedServer,
+        retry: &RetryPolicy,
+        events: broadcast::Sender<Event>,
     ) -> Self {
-        let is_remote = matches!(entry.spec.server, Server::Http(_));
-        // One who is not there is tried again by our ladder, which tells why; the bridge below
+        let policy = &mut server.spec.policy;
+        // A server that is not there is tried again by the machine, which says why; the bridge below
         // would wait without a word.
-        entry.spec.policy.connect_wait = Duration::ZERO;
-        let machine = Machine::begin(is_remote, options, Instant::now());
-        let view = View::new(machine.state(), std::mem::take(&mut entry.known));
+        policy.connect_wait = Duration::ZERO;
+        // Nor is it to stand in for a server that waits for a login: that is a state of its own.
+        let login_wait = std::mem::replace(&mut policy.login_wait, limits::MANAGER_LOGIN);
+        let logins = logins(&server.spec.server);
+        let is_remote = matches!(server.spec.server, Server::Http(_));
+        let machine = Machine::new(is_remote, retry, login_wait, Instant::now());
+        let view = View::new(machine.state(), std::mem::take(&mut server.cached));
         Self {
             name,
-            entry,
+            server,
             machine,
-            live: None,
-            generation: 0,
+            connection: None,
             old: None,
-            asking: Default::default(),
             tasks: JoinSet::new(),
             wanted: None,
+            logins,
             view: watch::Sender::new(view),
-            listeners,
+            events,
         }
     }
 
@@ -119,168 +93,186 @@ impl ServerTask {
 
     /// Lives until it is told to close, or nobody can want anything any more.
     pub(super) async fn run(mut self, mut commands: mpsc::Receiver<Command>) {
-        self.listeners.tell(&self.name, &Change::State(self.machine.state()));
-        self.start();
+        self.tell(Change::State(self.machine.state()));
         loop {
+            self.act();
+            self.publish();
             let wake = self.machine.wake_at();
-            let steps = tokio::select! {
+            tokio::select! {
                 command = commands.recv() => match command {
                     Some(Command::Close) | None => break,
                     Some(command) => self.on_command(command).await,
                 },
-                Some(outcome) = self.tasks.join_next() => self.on_task_end(outcome),
-                word = hear(&mut self.live) => self.on_word(word),
-                () = sleep_until(wake.unwrap_or_else(Instant::now)), if wake.is_some() => {
-                    self.machine.tick(Instant::now())
+                Some(ended) = self.tasks.join_next() => match ended {
+                    Ok(Some(result)) => self.on_connected(result),
+                    Ok(None) => {}
+                    Err(error) => {
+                        debug!(server = &*self.name, "a task has failed: {error}");
+                        self.on_connected(Err(self.closed()));
+                    }
+                },
+                event = Connection::next_event(&mut self.connection) => self.on_event(event),
+                login = next_login(&mut self.logins) => {
+                    let login = login.map(|login| login_pending(self.server.spec.transport(), &login));
+                    self.machine.login(login, Instant::now());
                 }
-            };
-            self.perform(steps);
-            self.publish();
+                () = until(wake), if wake.is_some() => self.machine.tick(Instant::now()),
+            }
         }
-        // Who waits in it is told that there is nobody.
+        // Who waits in it learns that there is nobody.
         drop(commands);
-        self.leave().await;
+        self.close().await;
     }
 
-    async fn on_command(&mut self, command: Command) -> Vec<Step<Waiter>> {
+    async fn on_command(&mut self, command: Command) {
         let now = Instant::now();
         match command {
             Command::Want(waiter, until) => {
-                let mut steps = self.notice_the_end().await;
-                steps.extend(self.machine.want(waiter, until, now));
-                steps
+                // A caller may know sooner than we do that a connection has ended.
+                if let Some(Connection { client, .. }) = &self.connection
+                    && !client.is_connected()
+                {
+                    let why = client.ended().await;
+                    self.on_ended(why);
+                }
+                self.machine.want(waiter, until, now);
             }
             Command::Reconnect(waiter, until) => self.machine.reconnect(waiter, until, now),
-            Command::Worked => {
-                self.worked();
-                Vec::new()
-            }
-            Command::Troubled(failure) => self.machine.troubled(failure, now),
-            Command::Close => Vec::new(),
+            Command::Answered => self.on_answered(),
+            Command::Unreachable(failure) => self.machine.unreachable(failure, now),
+            Command::Close => {}
         }
     }
 
-    /// A caller may know sooner than we do that a connection has ended.
-    async fn notice_the_end(&mut self) -> Vec<Step<Waiter>> {
-        match &self.live {
-            Some(live) if !live.client.is_connected() => {
-                let why = live.client.ended().await;
-                self.lost(why)
+    /// A try to connect has ended.
+    fn on_connected(&mut self, result: Result<Client, Failure>) {
+        self.wanted = None;
+        match result {
+            Ok(client) => {
+                self.connection = Some(Connection::new(client));
+                self.machine.connected();
+                self.view.send_modify(|view| view.status = Default::default());
+                ListKind::ALL.into_iter().for_each(|kind| self.list(kind, Duration::ZERO));
             }
-            _ => Vec::new(),
-        }
-    }
-
-    fn on_task_end(&mut self, outcome: Result<Outcome, JoinError>) -> Vec<Step<Waiter>> {
-        let now = Instant::now();
-        match outcome {
-            Ok(Outcome::Connected(Ok(client))) => {
-                self.wanted = None;
-                let notifications = client.notifications();
-                self.live = Some(Live { client, notifications });
-                self.asking = Default::default();
-                let steps = self.machine.connected();
-                ListKind::ALL.into_iter().for_each(|kind| self.ask_for(kind, Duration::ZERO));
-                steps
-            }
-            Ok(Outcome::Connected(Err(why))) => {
-                self.wanted = None;
+            Err(why) => {
                 debug!(server = &*self.name, "not connected: {why}");
-                self.machine.failed(why, now)
-            }
-            Ok(Outcome::Listed { generation, kind, result }) if generation == self.generation => {
-                self.listed(kind, result)
-            }
-            Ok(Outcome::Probed { generation, result }) if generation == self.generation => {
-                match result {
-                    Err(why) if is_trouble(&why) => self.machine.missed(why, now),
-                    // Also if it refuses to be pinged: it is there.
-                    _ => {
-                        self.worked();
-                        Vec::new()
-                    }
-                }
-            }
-            Ok(Outcome::Listed { .. } | Outcome::Probed { .. } | Outcome::Closed) => Vec::new(),
-            Err(error) => {
-                debug!(server = &*self.name, "a task has failed: {error}");
-                self.machine
-                    .failed(Failure::of(self.entry.spec.transport(), closed(&self.name)), now)
+                self.machine.failed(why, Instant::now());
             }
         }
     }
 
-    fn on_word(&mut self, word: Word) -> Vec<Step<Waiter>> {
-        match word {
-            Word::Ended(why) => self.lost(why),
-            Word::Told(told) => {
-                let changed = ListKind::changed_by(&told.method);
-                // Whatever was missed may have been word of a change.
-                let all = if told.missed > 0 { &ListKind::ALL[..] } else { &[] };
-                for kind in all.iter().copied().chain(changed) {
-                    self.view.send_modify(|view| view.mark_stale(kind));
-                    self.ask_for(kind, limits::RELIST_PAUSE);
+    fn on_event(&mut self, event: ConnectionEvent) {
+        match event {
+            ConnectionEvent::Ended(why) => self.on_ended(why),
+            ConnectionEvent::Pinged(Err(why)) if is_trouble(&why) => {
+                self.machine.unreachable(why, Instant::now());
+            }
+            // Also if it refuses to be pinged: it is there.
+            ConnectionEvent::Pinged(_) => self.on_answered(),
+            ConnectionEvent::Notified(notification) => {
+                let changed = match notification.missed {
+                    0 => ListKind::changed_by(&notification.method),
+                    // What was missed may have been word of a change.
+                    _ => &ListKind::ALL[..],
+                };
+                changed.iter().for_each(|kind| self.list(*kind, limits::RELIST_PAUSE));
+                self.tell(Change::Notification(notification));
+            }
+            ConnectionEvent::Listed(kind, Ok(update)) => {
+                let was_changed = self.status(kind) == ListStatus::Asked { again: true };
+                self.view.send_modify(|view| {
+                    update(&mut view.cached);
+                    view.status[kind as usize] = ListStatus::Current;
+                });
+                if was_changed {
+                    self.list(kind, limits::RELIST_PAUSE);
                 }
-                Vec::new()
+                self.on_answered();
+                self.tell(Change::List(kind));
+            }
+            ConnectionEvent::Listed(kind, Err(why)) => {
+                debug!(server = &*self.name, ?kind, "not listed: {why}");
+                self.set_status(kind, ListStatus::Unlisted);
+                let is_connected = |connection: &Connection| connection.client.is_connected();
+                if self.connection.as_ref().is_some_and(is_connected) && is_trouble(&why) {
+                    self.machine.unreachable(why, Instant::now());
+                }
             }
         }
     }
 
-    fn lost(&mut self, why: Failure) -> Vec<Step<Waiter>> {
+    fn on_ended(&mut self, why: Failure) {
         debug!(server = &*self.name, "the connection has ended: {why}");
-        self.old = self.live.take().map(|live| live.client);
-        self.generation += 1;
-        self.machine.lost(why, Instant::now())
+        self.old = self.connection.take().map(|connection| connection.client);
+        self.machine.lost(why, Instant::now());
     }
 
-    fn perform(&mut self, steps: Vec<Step<Waiter>>) {
-        for step in steps {
-            match step {
-                Step::Start => self.start(),
-                Step::Probe => self.probe(),
-                Step::Serve(waiter) => {
-                    // Who has left no longer wants it.
-                    if let Some(live) = &self.live {
-                        let _ = waiter.send(Ok(live.client.clone()));
-                    }
+    /// The server has answered. If that was in doubt, what it has listed is asked for again.
+    fn on_answered(&mut self) {
+        if self.machine.answered() {
+            for kind in ListKind::ALL {
+                if self.status(kind) == ListStatus::Stale {
+                    self.list(kind, Duration::ZERO);
                 }
-                Step::Refuse(waiter, refusal) => {
-                    let failure = refused(&self.name, self.entry.spec.transport(), refusal);
+            }
+        }
+    }
+
+    /// Asks for a list, one question at a time.
+    fn list(&mut self, kind: ListKind, pause: Duration) {
+        let Some(connection) = &mut self.connection else { return };
+        let again = matches!(self.view.borrow().status[kind as usize], ListStatus::Asked { .. });
+        if !again {
+            connection.list(kind, pause);
+        }
+        self.set_status(kind, ListStatus::Asked { again });
+    }
+
+    fn status(&self, kind: ListKind) -> ListStatus {
+        self.view.borrow().status[kind as usize]
+    }
+
+    fn set_status(&self, kind: ListKind, status: ListStatus) {
+        self.view.send_modify(|view| view.status[kind as usize] = status);
+    }
+
+    /// Does what the machine wants.
+    fn act(&mut self) {
+        while let Some(action) = self.machine.next_action() {
+            match (action, &mut self.connection) {
+                (Action::Connect, _) => self.connect(),
+                (Action::Ping, Some(connection)) => connection.ping(),
+                // Who has left no longer wants it.
+                (Action::Serve(waiter), Some(Connection { client, .. })) => {
+                    let _ = waiter.send(Ok(client.clone()));
+                }
+                (Action::Refuse(waiter, state), _) => {
+                    let failure = refused(&self.name, self.server.spec.transport(), state);
                     let _ = waiter.send(Err(failure));
                 }
+                (Action::Ping | Action::Serve(_), None) => {}
             }
         }
     }
 
-    fn start(&mut self) {
-        let (spec, options) = (self.entry.spec.clone(), self.entry.options.clone());
+    fn connect(&mut self) {
+        let (spec, options) = (self.server.spec.clone(), self.server.options.clone());
         let (wanted, mut unwanted) = oneshot::channel::<()>();
         self.wanted = Some(wanted);
-        self.generation += 1;
-        let old = self.live.take().map(|live| live.client).or_else(|| self.old.take());
+        let mut old = self.take_client();
         // Two of the same program may be in each other's way; remote servers know such things, and
         // the goodbye to one that is away takes long.
-        let (before, aside) = match spec.server {
-            Server::Child(_) => (old, None),
-            Server::Http(_) => (None, old),
-        };
-        self.tasks.spawn(say_goodbye(aside));
+        if let Server::Http(_) = spec.server {
+            self.say_goodbye(old.take());
+        }
         self.tasks.spawn(async move {
-            say_goodbye(before).await;
-            if unwanted.try_recv() == Err(TryRecvError::Closed) {
-                return Outcome::Closed;
+            if let Some(old) = old {
+                old.close().await;
             }
-            let unwanted = async { drop(unwanted.await) };
-            Outcome::Connected(connect_unless(spec, options, unwanted).await)
-        });
-    }
-
-    fn probe(&mut self) {
-        let Some(live) = &self.live else { return };
-        let (client, generation) = (live.client.clone(), self.generation);
-        self.tasks.spawn(async move {
-            let result = client.ping().await.map(drop);
-            Outcome::Probed { generation, result }
+            if unwanted.try_recv() == Err(TryRecvError::Closed) {
+                return None;
+            }
+            Some(connect_unless(spec, options, async { drop(unwanted.await) }).await)
         });
     }
 
@@ -292,58 +284,72 @@ impl ServerTask {
             if has_changed {
                 view.state = state.clone();
                 if state != State::Ready {
-                    ListKind::ALL.into_iter().for_each(|kind| view.mark_stale(kind));
+                    view.mark_stale();
                 }
             }
             has_changed
         });
         if has_changed {
-            self.listeners.tell(&self.name, &Change::State(state));
+            self.tell(Change::State(state));
         }
     }
 
+    fn tell(&self, change: Change) {
+        // Whether anybody listens is of no interest.
+        let _ = self.events.send(Event { server: Arc::clone(&self.name), change });
+    }
+
     /// Says goodbye, and waits until all is over, but not for ever.
-    async fn leave(mut self) {
-        let steps = self.machine.close();
-        self.perform(steps);
+    async fn close(mut self) {
+        self.machine.close();
+        self.act();
         self.wanted = None;
-        self.tasks.spawn(say_goodbye(self.live.take().map(|live| live.client)));
-        self.tasks.spawn(say_goodbye(self.old.take()));
+        let client = self.take_client();
+        self.say_goodbye(client);
         let closing = async {
-            while let Some(outcome) = self.tasks.join_next().await {
-                if let Ok(Outcome::Connected(Ok(client))) = outcome {
-                    self.tasks.spawn(say_goodbye(Some(client)));
+            while let Some(ended) = self.tasks.join_next().await {
+                if let Ok(Some(Ok(client))) = ended {
+                    self.say_goodbye(Some(client));
                 }
             }
         };
         let _ = timeout(limits::MANAGER_CLOSES, closing).await;
         self.publish();
     }
-}
 
-async fn say_goodbye(client: Option<Client>) -> Outcome {
-    if let Some(client) = client {
-        client.close().await;
+    fn take_client(&mut self) -> Option<Client> {
+        self.connection.take().map(|connection| connection.client).or_else(|| self.old.take())
     }
-    Outcome::Closed
-}
 
-/// What a failed request of a caller's says of the server, if anything.
-pub(super) fn report(client: &Client, failure: Option<&Failure>) -> Option<Command> {
-    match failure {
-        // The end of a connection is noticed by its server_task.
-        Some(failure) if shows_absence(failure) => {
-            client.is_connected().then(|| Command::Troubled(failure.clone()))
+    fn say_goodbye(&mut self, client: Option<Client>) {
+        if let Some(client) = client {
+            self.tasks.spawn(async move {
+                client.close().await;
+                None
+            });
         }
-        Some(failure) if failure.kind().is_some() => None,
-        _ => Some(Command::Worked),
+    }
+
+    fn closed(&self) -> Failure {
+        Failure::of(self.server.spec.transport(), closed(&self.name))
     }
 }
 
-async fn hear(live: &mut Option<Live>) -> Word {
-    let Some(live) = live else { return std::future::pending().await };
-    match live.notifications.next().await {
-        Some(told) => Word::Told(told),
-        None => Word::Ended(live.client.ended().await),
+/// Tells what a person has to do, while a login is pending.
+fn logins(server: &Server) -> Option<watch::Receiver<Option<String>>> {
+    let Server::Http(http) = server else { return None };
+    let mut logins = http.credentials.as_ref()?.pending()?;
+    // Several servers may share them: the login of another counts, too.
+    logins.mark_changed();
+    Some(logins)
+}
+
+/// What a person has to do from now on; `None` if nothing. Never, where nobody logs in.
+async fn next_login(logins: &mut Option<watch::Receiver<Option<String>>>) -> Option<String> {
+    if let Some(logins) = logins
+        && logins.changed().await.is_ok()
+    {
+        return logins.borrow_and_update().clone();
     }
+    pending().await
 }

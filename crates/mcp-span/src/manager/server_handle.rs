@@ -1,4 +1,4 @@
-//! The near end of one server's task: what callers want of it.
+//! What callers want of one server: the near end of its task.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,18 +7,19 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, timeout};
 
-use super::State;
-use super::failures::{closed, may_repeat};
+use super::failures::{closed, may_repeat, shows_absence};
 use super::lists::View;
-use super::server_task::{Command, Waiter, report};
+use super::server_task::{Command, Waiter};
+use super::{State, ToolFilter};
 use crate::client::{Client, Failure, Transport};
 use crate::limits;
 
 /// The task lives as long as one of these does, or until it is told to close.
 #[derive(Clone, Debug)]
-pub(super) struct Handle {
+pub(super) struct ServerHandle {
     pub(super) name: Arc<str>,
     pub(super) transport: Transport,
+    pub(super) tools: ToolFilter,
     /// The server's task holds the other end.
     pub(super) commands: mpsc::Sender<Command>,
     /// So does it of this.
@@ -26,7 +27,7 @@ pub(super) struct Handle {
     pub(super) ready_timeout: Duration,
 }
 
-impl Handle {
+impl ServerHandle {
     pub(super) async fn client(&self) -> Result<Client, Failure> {
         self.ask(Command::Want).await
     }
@@ -36,7 +37,7 @@ impl Handle {
     }
 
     /// Everybody who asks is answered: by a connection, by why there is none, or in the end by the
-    /// task's own ready_timeout.
+    /// task's own time limit.
     async fn ask(&self, wish: fn(Waiter, Instant) -> Command) -> Result<Client, Failure> {
         let (waiter, answer) = oneshot::channel();
         let until = Instant::now() + self.ready_timeout;
@@ -64,12 +65,17 @@ impl Handle {
         arguments: Value,
     ) -> Result<Value, Failure> {
         let result = client.call(tool, arguments).await;
-        let is_in_doubt = matches!(self.view.borrow().state, State::Degraded(_));
-        match report(client, result.as_ref().err()) {
-            // That all is well is nothing new.
-            Some(Command::Worked) if !is_in_doubt => {}
-            Some(command) => drop(self.commands.send(command).await),
-            None => {}
+        let is_degraded = matches!(self.view.borrow().state, State::Degraded(_));
+        let report = match &result {
+            // The task itself notices the end of a connection.
+            Err(failure) if shows_absence(failure) => {
+                client.is_connected().then(|| Command::Unreachable(failure.clone()))
+            }
+            Err(failure) if failure.kind().is_some() => None,
+            _ => is_degraded.then_some(Command::Answered),
+        };
+        if let Some(report) = report {
+            let _ = self.commands.send(report).await;
         }
         result
     }
@@ -115,7 +121,7 @@ mod tests {
     }
 
     /// A handle whose task serves these, one after the other.
-    fn serving(clients: Vec<Client>) -> Handle {
+    fn serving(clients: Vec<Client>) -> ServerHandle {
         let (commands, mut wishes) = mpsc::channel(1);
         let view = watch::Sender::new(View::new(State::Ready, CachedLists::default())).subscribe();
         tokio::spawn(async move {
@@ -127,7 +133,14 @@ mod tests {
             }
         });
         let ready_timeout = Duration::from_secs(1);
-        Handle { name: "a".into(), transport: Transport::Other, commands, view, ready_timeout }
+        ServerHandle {
+            name: "a".into(),
+            transport: Transport::Other,
+            tools: ToolFilter::default(),
+            commands,
+            view,
+            ready_timeout,
+        }
     }
 
     #[tokio::test]
