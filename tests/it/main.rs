@@ -45,7 +45,8 @@
 //! - `secure`: https, and which servers are trusted. `identity`: client certificates, and bad files.
 //!   `http2`: many requests on one connection.
 //! - `library`: the client of the library, over each transport. `children`: servers that are child
-//!   processes. `manager`: many servers by their names. `hundred`: that many at once.
+//!   processes. `manager`: many servers by their names; `manager_events`: what subscribers learn of
+//!   them; `manager_tools`: names of tools, allow and deny lists. `hundred`: that many at once.
 //! - `commands_look`: lists of tools, resources and prompts. `commands_call`: calls. `commands_raw`:
 //!   reading, prompts, and any method. `commands_odd`: answers that fit no form.
 //!   `commands_terminal`: a person at a terminal.
@@ -133,6 +134,8 @@ mod login_list;
 mod login_process;
 mod login_words;
 mod manager;
+mod manager_events;
+mod manager_tools;
 mod modern;
 mod params;
 mod passthrough;
