@@ -175,3 +175,40 @@ async fn a_subscriber_that_comes_late_hears_what_happens_from_then_on() {
     listed(&mut events).await;
     soon("goodbye", manager.close()).await;
 }
+
+#[tokio::test]
+async fn subscriptions_go_on_after_a_server_was_started_again() {
+    let nursery = Nursery::new();
+    let script = r#"
+hello
+while read -r line; do
+    case $line in *'"id":'*) ;; *) continue ;; esac
+    id=${line#*'"id":'}; id=${id%%[,\}]*}
+    case $line in
+        *'"resources/subscribe"'*)
+            printf '{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"a:b"}}\n' ;;
+        *'"name":"crash"'*) exit 3 ;;
+    esac
+    answer "$id" '{"tools":[]}'
+done
+"#;
+    let manager = Manager::start([("s", child(&nursery, script))], hasty());
+    let mut events = manager.events();
+    soon("a subscription", manager.subscribe("s", "a:b")).await.unwrap();
+    for _ in 0..2 {
+        let (_, notification) = notified(&mut events).await;
+        assert_eq!(notification.params["uri"], "a:b");
+        soon("an end", manager.call_on("s", "crash", Value::Null)).await.unwrap_err();
+    }
+    let (_, notification) = notified(&mut events).await;
+    assert_eq!(notification.params["uri"], "a:b");
+    soon("an answer", manager.unsubscribe("s", "a:b")).await.unwrap();
+    soon("an end", manager.call_on("s", "crash", Value::Null)).await.unwrap_err();
+    until(&mut events, "s", "connecting").await;
+    until(&mut events, "s", "ready").await;
+    soon("a call", manager.call_on("s", "x", Value::Null)).await.unwrap();
+    soon("goodbye", manager.close()).await;
+    while let Some(event) = events.next().await {
+        assert!(!matches!(event.unwrap().change, Change::Notification(_)), "nobody wants it");
+    }
+}

@@ -21,8 +21,8 @@ pub(super) struct Connection {
 pub(super) enum ConnectionEvent {
     Notified(Notification),
     Listed(ListKind, Result<Update, Failure>),
-    /// The answer to a ping.
-    Pinged(Result<(), Failure>),
+    /// The server has answered a ping or a subscription, or has not.
+    Answered(Result<(), Failure>),
     Ended(Failure),
 }
 
@@ -57,6 +57,14 @@ impl Connection {
 
     pub(super) fn ping(&mut self) {
         let client = self.client.clone();
-        self.requests.spawn(async move { ConnectionEvent::Pinged(client.ping().await.map(drop)) });
+        self.requests
+            .spawn(async move { ConnectionEvent::Answered(client.ping().await.map(drop)) });
+    }
+
+    pub(super) fn subscribe(&mut self, uri: &str) {
+        let (client, uri) = (self.client.clone(), uri.to_owned());
+        self.requests.spawn(async move {
+            ConnectionEvent::Answered(client.subscribe(&uri).await.map(drop))
+        });
     }
 }

@@ -43,7 +43,7 @@ pub use tool_filter::ToolFilter;
 
 use lists::View;
 use server_handle::ServerHandle;
-use server_task::ServerTask;
+use server_task::{Command, ServerTask};
 
 /// Many servers. Clones share them; when the last one is gone, all are closed.
 ///
@@ -300,7 +300,32 @@ impl Manager {
     /// When there is no such server, or it is not there within [`ManagerOptions::ready_timeout`].
     pub async fn reconnect(&self, server: &str) -> Result<(), Failure> {
         let handle = self.handle(server)?;
-        handle.reconnect().await.map(drop)
+        handle.ask(Command::Reconnect).await.map(drop)
+    }
+
+    /// Subscribes to updates of a resource, over this connection and all that follow. They come as
+    /// notifications ([`Self::events`]).
+    ///
+    /// # Errors
+    ///
+    /// When there is no such server, it is not there within [`ManagerOptions::ready_timeout`], or it
+    /// refuses.
+    pub async fn subscribe(&self, server: &str, uri: &str) -> Result<(), Failure> {
+        let handle = self.handle(server)?;
+        handle.client().await?.subscribe(uri).await?;
+        handle.tell(Command::Subscribed(uri.to_owned())).await;
+        Ok(())
+    }
+
+    /// Ends a subscription.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Self::subscribe`]; later connections do not subscribe either way.
+    pub async fn unsubscribe(&self, server: &str, uri: &str) -> Result<(), Failure> {
+        let handle = self.handle(server)?;
+        handle.tell(Command::Unsubscribed(uri.to_owned())).await;
+        handle.client().await?.unsubscribe(uri).await.map(drop)
     }
 
     /// All that happens from now on to any server, until the manager is closed: states, lists and

@@ -32,13 +32,12 @@ impl ServerHandle {
         self.ask(Command::Want).await
     }
 
-    pub(super) async fn reconnect(&self) -> Result<Client, Failure> {
-        self.ask(Command::Reconnect).await
-    }
-
     /// Everybody who asks is answered: by a connection, by why there is none, or in the end by the
     /// task's own time limit.
-    async fn ask(&self, wish: fn(Waiter, Instant) -> Command) -> Result<Client, Failure> {
+    pub(super) async fn ask(
+        &self,
+        wish: fn(Waiter, Instant) -> Command,
+    ) -> Result<Client, Failure> {
         let (waiter, answer) = oneshot::channel();
         let until = Instant::now() + self.ready_timeout;
         let gone = || Failure::of(self.transport, closed(&self.name));
@@ -75,15 +74,20 @@ impl ServerHandle {
             _ => is_degraded.then_some(Command::Answered),
         };
         if let Some(report) = report {
-            let _ = self.commands.send(report).await;
+            self.tell(report).await;
         }
         result
+    }
+
+    /// Whether the task is still there is of no interest.
+    pub(super) async fn tell(&self, command: Command) {
+        let _ = self.commands.send(command).await;
     }
 
     /// Ends when the server is gone.
     pub(super) async fn close(mut self) {
         let closing = async {
-            let _ = self.commands.send(Command::Close).await;
+            self.tell(Command::Close).await;
             let _ = self.view.wait_for(|view| view.state == State::Closed).await;
         };
         // The task has its own limit; this is for a runtime that does not run it.

@@ -1,5 +1,6 @@
 //! The task that owns one server: its connection, its state, and its lists.
 
+use std::collections::BTreeSet;
 use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,6 +34,10 @@ pub(super) enum Command {
     Answered,
     /// It could not be reached over a connection that stands.
     Unreachable(Failure),
+    /// The resource was subscribed to; the next connections do so as well.
+    Subscribed(String),
+    /// No longer.
+    Unsubscribed(String),
     /// Nothing more.
     Close,
 }
@@ -42,6 +47,8 @@ pub(super) struct ServerTask {
     server: ManagedServer,
     machine: Machine<Waiter>,
     connection: Option<Connection>,
+    /// The resources that callers have subscribed to.
+    subscriptions: BTreeSet<String>,
     /// A connection that has ended; another program is not started before that one is gone.
     old: Option<Client>,
     /// A try to connect, which has a result, and goodbyes, which have none.
@@ -78,6 +85,7 @@ impl ServerTask {
             server,
             machine,
             connection: None,
+            subscriptions: BTreeSet::new(),
             old: None,
             tasks: JoinSet::new(),
             wanted: None,
@@ -140,6 +148,8 @@ impl ServerTask {
             Command::Reconnect(waiter, until) => self.machine.reconnect(waiter, until, now),
             Command::Answered => self.on_answered(),
             Command::Unreachable(failure) => self.machine.unreachable(failure, now),
+            Command::Subscribed(uri) => drop(self.subscriptions.insert(uri)),
+            Command::Unsubscribed(uri) => drop(self.subscriptions.remove(&uri)),
             Command::Close => {}
         }
     }
@@ -149,7 +159,8 @@ impl ServerTask {
         self.wanted = None;
         match result {
             Ok(client) => {
-                self.connection = Some(Connection::new(client));
+                let connection = self.connection.insert(Connection::new(client));
+                self.subscriptions.iter().for_each(|uri| connection.subscribe(uri));
                 self.machine.connected();
                 self.view.send_modify(|view| view.status = Default::default());
                 ListKind::ALL.into_iter().for_each(|kind| self.list(kind, Duration::ZERO));
@@ -164,11 +175,11 @@ impl ServerTask {
     fn on_event(&mut self, event: ConnectionEvent) {
         match event {
             ConnectionEvent::Ended(why) => self.on_ended(why),
-            ConnectionEvent::Pinged(Err(why)) if is_trouble(&why) => {
+            ConnectionEvent::Answered(Err(why)) if is_trouble(&why) => {
                 self.machine.unreachable(why, Instant::now());
             }
             // Also if it refuses to be pinged: it is there.
-            ConnectionEvent::Pinged(_) => self.on_answered(),
+            ConnectionEvent::Answered(_) => self.on_answered(),
             ConnectionEvent::Notified(notification) => {
                 let changed = match notification.missed {
                     0 => ListKind::changed_by(&notification.method),
