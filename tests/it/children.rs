@@ -2,8 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use mcp_span::client::{Stage, Transport};
-use mcp_span::error::{Delivery, Kind};
+use mcp_span::error::{Delivery, Kind, Stage};
 use mcp_span::secret::Secret;
 use serde_json::{Value, json};
 
@@ -15,10 +14,9 @@ async fn s1_19_nothing_is_started_before_somebody_connects() {
     let nursery = Nursery::new();
     let spec =
         mcp_span::client::Spec::child(nursery.settings("note started yes; hello; read -r l"));
-    let kept = spec.clone();
-    assert_eq!(kept.transport(), Transport::Child);
+    let connecting = mcp_span::Client::builder(spec);
     assert!(!nursery.path().join("started").exists());
-    let client = mcp_span::client::connect(spec, Default::default()).await.unwrap();
+    let client = connecting.connect().await.unwrap();
     assert_eq!(nursery.note("started").await, "yes");
     client.close().await;
 }
@@ -30,8 +28,7 @@ async fn s1_20_a_program_gets_its_arguments_variables_and_folder() {
     settings.args.push("argument".into());
     settings.env.push(("GREETING".into(), Secret::new("hello")));
     let spec = mcp_span::client::Spec::child(settings);
-    let client = mcp_span::client::connect(spec, Default::default()).await.unwrap();
-    assert_eq!(client.transport(), Transport::Child);
+    let client = mcp_span::Client::builder(spec).connect().await.unwrap();
     assert_eq!(client.server()["serverInfo"]["name"], "sh");
     let said = client.request("x", Value::Null).await.unwrap();
     let folder = nursery.path().canonicalize().unwrap();
@@ -87,14 +84,14 @@ async fn s1_28_a_program_that_ends_fails_what_is_in_flight_and_says_why() {
     let failure = client.call("print", Value::Null).await.unwrap_err();
     assert!(failure.message.starts_with("Transport closed"), "{failure}");
     assert!(failure.message.contains("exit status: 7"), "{failure}");
-    assert_eq!((failure.kind(), failure.stage), (Some(Kind::Closed), Stage::Receive));
-    assert_eq!((failure.delivery, failure.is_retryable), (Delivery::Unknown, false));
-    let reason = failure.data.unwrap()["reason"].to_string();
+    assert_eq!((failure.kind, failure.stage()), (Kind::Closed, Stage::Receive));
+    assert_eq!((failure.delivery, failure.is_retryable()), (Delivery::Unknown, false));
+    let reason = failure.reason.unwrap();
     assert!(reason.contains("out of paper giving up"), "{reason}");
     let ended = soon("the end", client.ended()).await;
     assert!(ended.message.contains("exit status: 7"), "{ended}");
     let late = client.call("print", Value::Null).await.unwrap_err();
-    assert_eq!((late.kind(), late.delivery), (Some(Kind::Closed), Delivery::NotDelivered));
+    assert_eq!((late.kind, late.delivery), (Kind::Closed, Delivery::NotDelivered));
 }
 
 #[tokio::test]
@@ -102,17 +99,17 @@ async fn a_program_that_ends_before_it_has_answered_says_why_as_well() {
     let nursery = Nursery::new();
     let failure = nursery.try_client("echo 'no such module' >&2; exit 1").await.unwrap_err();
     assert!(failure.message.contains("exit status: 1"), "{failure}");
-    assert!(failure.data.unwrap().to_string().contains("no such module"));
+    assert!(failure.reason.unwrap().contains("no such module"));
 }
 
 #[tokio::test]
 async fn a_program_that_is_not_there_is_named_with_what_to_do() {
     let settings = mcp_span::transport::child::ChildSettings::new("no-such-program-here");
     let spec = mcp_span::client::Spec::child(settings);
-    let failure = mcp_span::client::connect(spec, Default::default()).await.unwrap_err();
+    let failure = mcp_span::Client::builder(spec).connect().await.unwrap_err();
     assert!(failure.message.contains("'no-such-program-here' cannot be started"), "{failure}");
-    assert_eq!((failure.kind(), failure.stage), (Some(Kind::Spawn), Stage::Connect));
-    assert!(failure.next_step.unwrap().contains("PATH"));
+    assert_eq!((failure.kind, failure.stage()), (Kind::Spawn, Stage::Connect));
+    assert!(failure.hint.unwrap().contains("PATH"));
 }
 
 #[tokio::test]
@@ -276,14 +273,14 @@ async fn a_modern_program_is_spoken_to_as_well() {
 #[tokio::test]
 async fn a_program_that_never_answers_the_handshake_does_not_outlive_it() {
     let nursery = Nursery::new();
-    let spec = mcp_span::client::Spec::child(
+    let mut spec = mcp_span::client::Spec::child(
         nursery.settings("note pid $$; while :; do sleep 0.05; done"),
     );
     let quick = Some(Duration::from_millis(300));
     let timeouts = mcp_span::limits::Timeouts { quick, work: quick };
-    let options = mcp_span::client::Options { timeouts, ..Default::default() };
-    let failure = mcp_span::client::connect(spec, options).await.unwrap_err();
-    assert_eq!(failure.kind(), Some(Kind::Timeout));
+    spec.set_timeouts(timeouts);
+    let failure = mcp_span::Client::builder(spec).connect().await.unwrap_err();
+    assert_eq!(failure.kind, Kind::Timeout);
     assert!(!is_there(&nursery.note("pid").await), "it is gone when the failure is told");
 }
 
@@ -293,7 +290,7 @@ async fn a_program_whose_handshake_nobody_waits_for_any_more_is_ended() {
     let spec = mcp_span::client::Spec::child(
         nursery.settings("note pid $$; while :; do sleep 0.05; done"),
     );
-    let connecting = tokio::spawn(mcp_span::client::connect(spec, Default::default()));
+    let connecting = tokio::spawn(mcp_span::Client::builder(spec).connect());
     let pid = nursery.note("pid").await;
     connecting.abort();
     gone(&pid).await;

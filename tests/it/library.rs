@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use mcp_span::client::{Class, Client, Failure, Options, Spec, Stage, Transport, connect};
+use mcp_span::client::Spec;
 use mcp_span::error::{Delivery, Kind};
+use mcp_span::{Client, Error, Stage};
 use mcp_span::transport::{child, http};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::support::{Gate, Hub, Reply, Server, polite, result, soon};
 
@@ -14,18 +15,18 @@ fn http(url: &str) -> http::HttpSettings {
 }
 
 async fn client(spec: Spec) -> Client {
-    soon("a connection", connect(spec, Options::default())).await.expect("a connection")
+    soon("a connection", Client::builder(spec).connect()).await.expect("a connection")
 }
 
 /// The failure of one call that the server replies to so.
-async fn failure(reply: impl Fn(&str) -> Reply + Send + Sync + 'static) -> Failure {
+async fn failure(reply: impl Fn(&str) -> Reply + Send + Sync + 'static) -> Error {
     let server = Server::start(move |r| match &*r.what() {
         "tools/call" => reply(&r.id()),
         _ => polite(r),
     })
     .await;
     let client = client(Spec::url(server.url.parse().expect("a URL"))).await;
-    let failure = soon("an end", async { client.call("x", Value::Null).await }).await;
+    let failure = soon("an end", async { client.call("x", ()).await }).await;
     assert_eq!(server.all("tools/call").len(), 1, "one POST, whatever the answer");
     client.close().await;
     failure.expect_err("a failure")
@@ -43,15 +44,14 @@ async fn the_same_conversation_over_every_transport() {
     };
     let demo = child::ChildSettings::new(env!("CARGO_BIN_EXE_mcp-span")).args(["demo"]);
     let specs = [
-        (Spec::child(demo), Transport::Child),
-        (with(&server.url, http::Transport::Auto), Transport::Http),
-        (with(&server.url, http::Transport::Http), Transport::Http),
-        (with(&hub.url, http::Transport::Auto), Transport::Http),
-        (with(&hub.url, http::Transport::Sse), Transport::Sse),
+        Spec::child(demo),
+        with(&server.url, http::Transport::Auto),
+        with(&server.url, http::Transport::Http),
+        with(&hub.url, http::Transport::Auto),
+        with(&hub.url, http::Transport::Sse),
     ];
-    for (spec, transport) in specs {
+    for spec in specs {
         let client = client(spec).await;
-        assert_eq!(client.transport(), transport);
         assert!(client.server()["serverInfo"]["name"].is_string(), "{}", client.server());
         client.ping().await.expect("a pong");
         client.tools().await.expect("a list, be it empty");
@@ -77,10 +77,10 @@ async fn a_call_to_a_child_has_progress_and_a_result() {
         .on_progress(|progress| steps.push((progress.progress, progress.total)))
         .await
         .expect("a result");
-    assert_eq!(counted["content"][0]["text"], "Counted down from 2.");
+    assert_eq!(counted.text(), "Counted down from 2.");
     assert_eq!(steps, [(1.0, Some(2.0)), (2.0, Some(2.0))]);
-    let unknown = client.call("no-such-tool", Value::Null).await.unwrap_err();
-    assert_eq!((unknown.class, unknown.code), (Class::Rpc, -32602));
+    let unknown = client.call("no-such-tool", ()).await.unwrap_err();
+    assert_eq!((unknown.kind, unknown.code()), (Kind::Rpc, -32602));
     client.close().await;
 }
 
@@ -97,7 +97,7 @@ async fn s1_13_s1_14_events_before_the_answer_are_notifications() {
     .await;
     let client = client(Spec::url(server.url.parse().unwrap())).await;
     let mut notifications = client.notifications();
-    assert_eq!(client.call("x", Value::Null).await, Ok(json!({"content": []})));
+    assert_eq!(client.call("x", ()).typed().await, Ok(json!({"content": []})));
     let heard = soon("a notification", notifications.next()).await.unwrap();
     assert_eq!(heard.params["data"], "on");
     client.close().await;
@@ -107,7 +107,7 @@ async fn s1_13_s1_14_events_before_the_answer_are_notifications() {
 async fn s1_15_a_stream_without_the_answer_is_a_failure_with_its_text() {
     let failure = failure(|_| Reply::sse().event(result("77", "{}")).end()).await;
     assert_eq!(failure.message, "No response received for request ID 2");
-    assert_eq!((failure.kind(), failure.stage), (Some(Kind::NoResponse), Stage::Receive));
+    assert_eq!((failure.kind, failure.stage()), (Kind::NoResponse, Stage::Receive));
     assert_eq!(failure.delivery, Delivery::Unknown);
 }
 
@@ -118,8 +118,8 @@ async fn s1_35_s1_36_http_errors_keep_status_text_and_hints() {
     })
     .await;
     assert_eq!(failure.message, "HTTP 403: not you [Mcp-Auth-Server: https://as.example]");
-    assert_eq!((failure.status, failure.is_retryable), (Some(403), false));
-    assert_eq!((failure.transport, failure.stage), (Transport::Http, Stage::Receive));
+    assert_eq!((failure.status, failure.is_retryable()), (Some(403), false));
+    assert_eq!(failure.stage(), Stage::Receive);
 }
 
 #[tokio::test]
@@ -130,14 +130,14 @@ async fn s1_37_an_error_of_the_servers_is_the_servers() {
     })
     .await;
     assert_eq!(failure.to_string(), "MCP error -5: out of paper");
-    assert_eq!((failure.class, failure.stage), (Class::Rpc, Stage::Protocol));
-    assert_eq!(failure.data.as_deref(), Some(&json!({"tray": 2})));
+    assert_eq!((failure.kind, failure.stage()), (Kind::Rpc, Stage::Protocol));
+    assert_eq!(failure.data(), Some(json!({"tray": 2})));
 }
 
 #[tokio::test]
 async fn s1_38_an_answer_that_is_no_json_is_a_failure() {
     let failure = failure(|_| Reply::json("{nonsense")).await;
-    assert_eq!((failure.kind(), failure.stage), (Some(Kind::BadResponse), Stage::Decode));
+    assert_eq!((failure.kind, failure.stage()), (Kind::BadResponse, Stage::Decode));
 }
 
 #[tokio::test]
@@ -150,9 +150,9 @@ async fn s1_33_s1_34_silence_is_a_timeout_with_its_text() {
     let mut settings = http(&server.url);
     settings.timeouts.work = Some(Duration::from_millis(300));
     let client = client(Spec::http(settings)).await;
-    let failure = client.call("x", Value::Null).await.unwrap_err();
+    let failure = client.call("x", ()).await.unwrap_err();
     assert_eq!(failure.message, "Request timeout after 300ms");
-    assert_eq!((failure.kind(), failure.delivery), (Some(Kind::Timeout), Delivery::Unknown));
+    assert_eq!((failure.kind, failure.delivery), (Kind::Timeout, Delivery::Unknown));
     client.close().await;
 }
 
@@ -163,9 +163,9 @@ async fn a_server_that_is_down_is_an_error_of_the_connection() {
     server.stop().await;
     let mut spec = Spec::url(url.parse().unwrap());
     spec.policy.connect_wait = Duration::ZERO;
-    let failure = soon("an end", connect(spec, Options::default())).await.unwrap_err();
-    assert_eq!((failure.kind(), failure.stage), (Some(Kind::Connect), Stage::Connect));
-    assert!(failure.is_retryable && failure.next_step.is_some(), "{failure:?}");
+    let failure = soon("an end", Client::builder(spec).connect()).await.unwrap_err();
+    assert_eq!((failure.kind, failure.stage()), (Kind::Connect, Stage::Connect));
+    assert!(failure.is_retryable() && failure.hint.is_some(), "{failure:?}");
 }
 
 #[tokio::test]
@@ -182,7 +182,7 @@ async fn a_lost_session_is_healed_below_the_client() {
     .await;
     let client = client(Spec::url(server.url.parse().unwrap())).await;
     gone.store(true, std::sync::atomic::Ordering::SeqCst);
-    assert_eq!(client.call("x", Value::Null).await, Ok(json!({"did": "tools/call"})));
+    assert_eq!(client.call("x", ()).typed().await, Ok(json!({"did": "tools/call"})));
     assert_eq!(server.all("initialize").len(), 2);
     client.close().await;
 }
@@ -199,7 +199,7 @@ async fn a_dropped_call_is_cancelled_over_http_and_closing_does_not_wait_for_it(
     let client = client(Spec::url(server.url.parse().unwrap())).await;
     let calling = tokio::spawn({
         let client = client.clone();
-        async move { client.call("slow", Value::Null).await }
+        async move { client.call("slow", ()).await }
     });
     let asked = server.saw("tools/call").await;
     calling.abort();
@@ -207,7 +207,7 @@ async fn a_dropped_call_is_cancelled_over_http_and_closing_does_not_wait_for_it(
     assert_eq!(told.json()["params"]["requestId"].to_string(), asked.id());
     let other = tokio::spawn({
         let client = client.clone();
-        async move { client.call("slow", Value::Null).await }
+        async move { client.call("slow", ()).await }
     });
     server.saw_count("tools/call", 2).await;
     soon("goodbye", client.close()).await;
@@ -225,14 +225,10 @@ async fn what_a_server_asks_reaches_the_handler_over_http() {
         _ => polite(r),
     })
     .await;
-    let options = Options {
-        capabilities: json!({"roots": {}}),
-        handler: Some(std::sync::Arc::new(|asked: mcp_span::client::Asked| async move {
-            Ok(json!({"roots": [], "asked": asked.method}))
-        })),
-        ..Options::default()
-    };
-    let client = connect(Spec::url(server.url.parse().unwrap()), options).await.unwrap();
+    let connecting = Client::builder(&server.url).on_request("roots/list", |asked| async move {
+        Ok(json!({"roots": [], "asked": asked.method}))
+    });
+    let client = connecting.connect().await.unwrap();
     server.saw("GET").await;
     feed.event(r#"{"jsonrpc":"2.0","id":"r","method":"roots/list"}"#);
     server.until_answer().await;

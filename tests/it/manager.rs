@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use mcp_span::client::{Spec, Tool};
-use mcp_span::error::{Delivery, Kind};
 use mcp_span::manager::{
     CachedLists, Change, Event, Events, ListKind, ManagedServer, Manager, ManagerOptions, State,
 };
+use mcp_span::{Client, Delivery, ErrorKind};
 use serde_json::{Value, json};
 
 use crate::support::children::{Nursery, gone, is_there};
@@ -26,20 +26,24 @@ while read -r line; do
             mark=$((mark + 1))
             printf '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n'
             answer "$id" '{}' ;;
-        *) answer "$id" '{"pid":"'$$'"}' ;;
+        *) answer "$id" '{"structuredContent":"'$$'"}' ;;
     esac
 done
 note left politely
 "#;
 
+pub(crate) fn server(spec: Spec) -> ManagedServer {
+    ManagedServer::new(Client::builder(spec)).expect("a server")
+}
+
 pub(crate) fn child(nursery: &Nursery, script: &str) -> ManagedServer {
-    ManagedServer::new(Spec::child(nursery.settings(script)))
+    server(Spec::child(nursery.settings(script)))
 }
 
 pub(crate) fn url(url: &str) -> ManagedServer {
     let mut spec = Spec::url(url.parse().expect("a URL"));
     spec.policy.away_wait = Duration::from_millis(300);
-    ManagedServer::new(spec)
+    server(spec)
 }
 
 /// The usual pauses, twenty times faster.
@@ -149,22 +153,22 @@ async fn a_slow_server_holds_up_nobody_and_a_broken_one_says_why() {
         ("hanging", url(&hanging.url)),
         ("demo", url(demo.url().as_str())),
         ("child", child(&nursery, SERVER)),
-        ("missing", ManagedServer::new(Spec::child(missing))),
+        ("missing", server(Spec::child(missing))),
     ];
     let manager = Manager::start(servers, ManagerOptions::default());
     let sum = soon("a sum", manager.call_on("demo", "add", json!({"a": 1, "b": 2}))).await.unwrap();
-    assert_eq!(sum["content"][0]["text"], "3");
+    assert_eq!(sum.text(), "3");
     soon("a call", manager.call_on("child", "x", Value::Null)).await.unwrap();
     let failure = soon("an end", manager.call_on("missing", "x", Value::Null)).await.unwrap_err();
-    assert_eq!((failure.kind(), failure.delivery), (Some(Kind::Spawn), Delivery::NotDelivered));
+    assert_eq!((failure.kind, failure.delivery), (ErrorKind::Spawn, Delivery::NotDelivered));
     let states = manager.states();
     assert_eq!(states["hanging"].as_str(), "connecting");
     assert_eq!((&states["demo"], &states["child"]), (&State::Ready, &State::Ready));
     let why = states["missing"].why().unwrap();
     assert!(matches!(states["missing"], State::Failed(_)), "what cannot heal is not tried again");
-    assert!(why.next_step.as_ref().unwrap().contains("PATH"), "{why}");
+    assert!(why.hint.as_ref().unwrap().contains("PATH"), "{why}");
     let unknown = manager.call_on("nobody", "x", Value::Null).await.unwrap_err();
-    assert_eq!(unknown.next_step.unwrap(), "Known servers: child, demo, hanging, missing");
+    assert_eq!(unknown.hint.unwrap(), "Known servers: child, demo, hanging, missing");
     soon("goodbye", manager.close()).await;
     assert!(!is_there(&nursery.note("pid").await));
 }
@@ -176,10 +180,11 @@ async fn s1_45_a_crashed_program_is_restarted_and_its_call_is_not_repeated() {
     let mut events = manager.events();
     let first = soon("a call", manager.call_on("c", "x", Value::Null)).await.unwrap();
     let failure = soon("an end", manager.call_on("c", "crash", Value::Null)).await.unwrap_err();
-    assert_eq!((failure.kind(), failure.delivery), (Some(Kind::Closed), Delivery::Unknown));
+    assert_eq!((failure.kind, failure.delivery), (ErrorKind::Closed, Delivery::Unknown));
     // Who asks at once waits for the restart.
     let second = soon("a call", manager.call_on("c", "x", Value::Null)).await.unwrap();
-    assert_ne!(first["pid"], second["pid"]);
+    let pid = |result: mcp_span::CallResult| result.structured::<String>().unwrap();
+    assert_ne!(pid(first), pid(second));
     assert_eq!((lines(&nursery, "starts"), lines(&nursery, "calls")), (2, 1));
     until(&mut events, "c", "ready").await;
     let connecting = until(&mut events, "c", "connecting").await;
@@ -252,7 +257,7 @@ async fn many_callers_share_one_try() {
     server.saw("initialize").await;
     gate.open();
     for result in soon("all answers", calls.join_all()).await {
-        assert_eq!(result, Ok(json!({"did": "tools/call"})));
+        result.unwrap();
     }
     assert_eq!(server.all("initialize").len(), 1);
     assert_eq!(server.all("tools/call").len(), 50);
@@ -271,7 +276,7 @@ async fn a_remote_server_that_goes_away_is_degraded_and_comes_back_by_itself() {
     let failure = soon("an end", manager.call_on("s", "x", Value::Null)).await.unwrap_err();
     assert_eq!(failure.delivery, Delivery::NotDelivered);
     let degraded = until(&mut events, "s", "degraded").await;
-    assert_eq!(degraded.why().unwrap().kind(), failure.kind());
+    assert_eq!(degraded.why().unwrap().kind, failure.kind);
     assert_eq!(tools(&manager), (vec!["new".to_owned()], false), "known, but in doubt");
     let server = Server::start_at(address, with_tool).await;
     // Nobody calls: it is looked for.
@@ -302,7 +307,7 @@ async fn a_remote_server_that_is_not_there_yet_is_tried_with_growing_pauses() {
         }
     };
     let why = soon("a second try", waiting).await;
-    assert_eq!(why.unwrap().kind(), Some(Kind::Connect), "the reason is known at once");
+    assert_eq!(why.unwrap().kind, ErrorKind::Connect, "the reason is known at once");
     let _server = Server::start_at(address, with_tool).await;
     // Also if the quick tries are over by now: who calls has it tried.
     let calling = async {
@@ -327,7 +332,7 @@ async fn a_remote_server_that_had_been_there_is_tried_quietly_until_it_is_back()
     soon("a call", manager.call_on("s", "x", Value::Null)).await.unwrap();
     server.stop().await;
     let failure = soon("an end", manager.reconnect("s")).await.unwrap_err();
-    assert_eq!((failure.kind(), failure.is_retryable), (Some(Kind::Connect), true));
+    assert_eq!((failure.kind, failure.is_retryable()), (ErrorKind::Connect, true));
     until(&mut events, "s", "failed").await;
     let server = Server::start_at(address, with_tool).await;
     until(&mut events, "s", "ready").await;
@@ -388,7 +393,7 @@ async fn servers_come_and_go_while_others_work() {
     assert!(events.next().await.is_none(), "and that was all");
     assert!(!manager.add("c", child(&other, SERVER)), "what is closed stays closed");
     let failure = soon("an end", manager.call_on("a", "x", Value::Null)).await.unwrap_err();
-    assert_eq!((failure.kind(), failure.delivery), (Some(Kind::Closed), Delivery::NotDelivered));
+    assert_eq!((failure.kind, failure.delivery), (ErrorKind::Closed, Delivery::NotDelivered));
 }
 
 #[tokio::test]
@@ -456,13 +461,13 @@ async fn the_servers_of_a_configuration_are_managed_and_a_wrong_one_harms_nobody
     let servers: Vec<_> = config
         .servers()
         .filter(|entry| entry.enabled)
-        .map(|entry| (entry.name.clone(), ManagedServer::new(entry.spec().expect("a server"))))
+        .map(|entry| (entry.name.clone(), server(entry.spec().expect("a server"))))
         .collect();
     let manager = Manager::start(servers, hasty());
     manager.settled(PATIENCE).await;
     let states: Vec<_> = manager.states().into_iter().collect();
     assert!(states.iter().all(|(_, state)| matches!(state, State::Ready)), "{states:?}");
     let sum = manager.call_on("near", "add", json!({"a": 2, "b": 40})).await.unwrap();
-    assert_eq!(sum["content"][0]["text"], "42");
+    assert_eq!(sum.text(), "42");
     manager.close().await;
 }

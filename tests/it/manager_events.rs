@@ -1,6 +1,6 @@
 //! What subscribers of a manager learn: notifications across reconnects, lists, and what they missed.
 
-use mcp_span::client::Notification;
+use mcp_span::Notification;
 use mcp_span::manager::{Change, Events, Lagged, ListKind, Manager, ManagerOptions};
 use serde_json::{Value, json};
 
@@ -73,6 +73,27 @@ async fn notifications_of_all_servers_go_on_after_a_server_was_started_again() {
     soon("goodbye", manager.close()).await;
     let ending = async { while events.next().await.is_some() {} };
     soon("the end of the events", ending).await;
+}
+
+#[tokio::test]
+async fn what_a_server_says_during_the_handshake_is_heard() {
+    let nursery = Nursery::new();
+    let script = r#"
+say() { printf '{"jsonrpc":"2.0","method":"notifications/message","params":{"data":%s}}\n' "$1"; }
+read -r line
+answer 1 '{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"sh","version":"0"}}'
+say 1
+say 2
+read -r line
+say 3
+cat > /dev/null
+"#;
+    let manager = Manager::start([("s", child(&nursery, script))], ManagerOptions::default());
+    let mut events = manager.events();
+    for number in 1..=3 {
+        assert_eq!(notified(&mut events).await.1.params["data"], number);
+    }
+    soon("goodbye", manager.close()).await;
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! Tools of many servers under one roof: their names, and which of them may be seen and called.
 
-use mcp_span::error::{Delivery, Kind};
 use mcp_span::manager::{Manager, ManagerOptions, ToolFilter};
+use mcp_span::{Delivery, ErrorKind};
 use serde_json::{Value, json};
 
 use crate::manager::{cached, url, with_tool};
@@ -16,7 +16,8 @@ async fn server(name: &'static str, tools: &'static [&'static str]) -> Server {
         }
         "tools/call" => {
             let answer = json!({"from": name, "tool": request.json()["params"]["name"]});
-            Reply::json(result(request.id(), &answer.to_string()))
+            let answer = json!({ "structuredContent": answer }).to_string();
+            Reply::json(result(request.id(), &answer))
         }
         _ => with_tool(request),
     })
@@ -46,18 +47,19 @@ async fn tools_have_names_that_are_unique_among_all_servers_and_lead_to_theirs()
     for tool in &tools {
         let is_valid = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         assert!(tool.name.len() <= 64 && tool.name.chars().all(is_valid), "{}", tool.name);
-        let answer = soon("a call", manager.call(&tool.name, Value::Null)).await.unwrap();
+        let answer = soon("a call", manager.call(&tool.name, ())).await.unwrap();
+        let answer: Value = answer.structured().unwrap();
         let from = if &*tool.server == "two" { "two" } else { "one" };
         assert_eq!(answer, json!({"from": from, "tool": tool.tool.name()}));
     }
     // Those that would have one name have each a suffix.
     assert!(names[1].starts_with("my_one__x_y_") && names[2].starts_with("my_one__x_y_"));
-    let failure = soon("an end", manager.call("my_one__x_y", Value::Null)).await.unwrap_err();
+    let failure = soon("an end", manager.call("my_one__x_y", ())).await.unwrap_err();
     assert!(failure.message.contains("several tools"), "{failure}");
-    let failure = soon("an end", manager.call("three__x", Value::Null)).await.unwrap_err();
+    let failure = soon("an end", manager.call("three__x", ())).await.unwrap_err();
     assert_eq!(
-        (failure.kind(), failure.delivery),
-        (Some(Kind::InvalidRequest), Delivery::NotDelivered)
+        (failure.kind, failure.delivery),
+        (ErrorKind::InvalidRequest, Delivery::NotDelivered)
     );
     assert_eq!((calls(&one), calls(&two)), (4, 1));
     soon("goodbye", manager.close()).await;
@@ -68,10 +70,12 @@ async fn a_tool_that_is_not_listed_yet_is_called_by_the_name_of_its_server() {
     let one = server("one", &[]).await;
     let servers = [("one", url(&one.url)), ("one__b", url(&one.url))];
     let manager = Manager::start(servers, ManagerOptions::default());
-    let answer = soon("a call", manager.call("one__new", Value::Null)).await.unwrap();
+    let answer = soon("a call", manager.call("one__new", ())).await.unwrap();
+    let answer: Value = answer.structured().unwrap();
     assert_eq!(answer["tool"], "new");
     // The longest name of a server counts.
-    let answer = soon("a call", manager.call("one__b__new", Value::Null)).await.unwrap();
+    let answer = soon("a call", manager.call("one__b__new", ())).await.unwrap();
+    let answer: Value = answer.structured().unwrap();
     assert_eq!(answer["tool"], "new");
     soon("goodbye", manager.close()).await;
 }
@@ -90,16 +94,16 @@ async fn what_is_denied_or_not_allowed_is_neither_seen_nor_called() {
     assert!(manager.settled(PATIENCE).await);
     assert_eq!(names(&manager), ["one__list", "two__list"]);
     for denied in ["one__deleteAll", "one__get", "two__delete_one", "two__get", "two__write"] {
-        let failure = soon("an end", manager.call(denied, Value::Null)).await.unwrap_err();
+        let failure = soon("an end", manager.call(denied, ())).await.unwrap_err();
         assert_eq!(
-            (failure.kind(), failure.delivery),
-            (Some(Kind::HiddenTool), Delivery::NotDelivered),
+            (failure.kind, failure.delivery),
+            (ErrorKind::HiddenTool, Delivery::NotDelivered),
             "{denied}"
         );
     }
-    let failure = soon("an end", manager.call_on("two", "write", Value::Null)).await.unwrap_err();
-    assert_eq!(failure.kind(), Some(Kind::HiddenTool));
+    let failure = soon("an end", manager.call_on("two", "write", ())).await.unwrap_err();
+    assert_eq!(failure.kind, ErrorKind::HiddenTool);
     assert_eq!((calls(&one), calls(&two)), (0, 0), "nothing of it has reached a server");
-    soon("a call", manager.call("two__list", Value::Null)).await.unwrap();
+    soon("a call", manager.call("two__list", ())).await.unwrap();
     soon("goodbye", manager.close()).await;
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use mcp_span::client::{Client, Options, Spec, connect};
+use mcp_span::client::{Client, Spec};
 use mcp_span::error::Kind;
 use mcp_span::transport::child::ChildSettings;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ use crate::servers;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 async fn client(settings: ChildSettings) -> Client {
-    let connecting = connect(Spec::child(settings), Options::default());
+    let connecting = Client::builder(Spec::child(settings)).connect();
     let connected = tokio::time::timeout(PATIENCE, connecting).await.expect("it answers in time");
     connected.unwrap_or_else(|failure| panic!("{failure:?}"))
 }
@@ -34,7 +34,7 @@ async fn wild() -> Client {
 
 async fn told(client: &Client, tool: &str) -> String {
     let result = client.call(tool, Value::Null).await.expect("a result");
-    result["content"][0]["text"].as_str().expect("a text").to_owned()
+    result.text()
 }
 
 async fn gone(pid: &str) {
@@ -56,7 +56,7 @@ async fn the_everything_server_over_stdio() {
     let tools = client.tools().await.expect("the tools");
     assert!(tools.iter().any(|tool| tool.name() == "echo" && tool.schema().is_object()));
     let echoed = client.call("echo", json!({"message": "hello"})).await.expect("a result");
-    assert!(echoed["content"][0]["text"].as_str().is_some_and(|text| text.contains("hello")));
+    assert!(echoed.text().contains("hello"));
     assert!(!client.resources().await.expect("the resources").is_empty());
     assert!(!client.prompts().await.expect("the prompts").is_empty());
     let mut steps = 0;
@@ -71,11 +71,11 @@ async fn the_everything_server_over_stdio() {
 async fn a_python_server_that_crashes_says_how_it_ended() {
     let client = wild().await;
     let failure = client.call("crash", Value::Null).await.expect_err("a crash");
-    assert_eq!(failure.kind(), Some(Kind::Closed), "{failure:?}");
+    assert_eq!(failure.kind, Kind::Closed, "{failure:?}");
     assert!(failure.message.starts_with("Transport closed"), "{failure}");
     assert!(failure.message.contains("exit status: 9"), "{failure}");
-    let data = failure.data.expect("what it wrote last").to_string();
-    assert!(data.contains("this is how it ends"), "{data}");
+    let reason = failure.reason.expect("what it wrote last");
+    assert!(reason.contains("this is how it ends"), "{reason}");
 }
 
 #[tokio::test]
@@ -95,7 +95,7 @@ async fn a_python_server_that_hangs_is_given_up_and_ended() {
 async fn a_flood_on_a_real_stderr_holds_nothing_up() {
     let client = wild().await;
     let flooded = client.call("flood", json!({"megabytes": 20})).await.expect("a result");
-    assert_eq!(flooded["content"][0]["text"], "flooded");
+    assert_eq!(flooded.text(), "flooded");
     client.close().await;
 }
 

@@ -37,7 +37,7 @@ pub(super) async fn run(spec: Spec) -> Result<ExitCode, Failure> {
     let ended = bridge::run(client, server, policy, stages, async { drop(told.await) }).await;
     drop(restore);
     // A server over HTTP never does that: it is waited for.
-    let is_gone = ended == bridge::Ended::ServerClosed;
+    let is_gone = ended == bridge::BridgeEnd::ServerClosed;
     Ok(if is_gone { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 

@@ -41,7 +41,7 @@ async fn get(guest: Guest, name: String, arguments: Typed) -> Outcome {
     let params = format!(r#"{{"name":{},"arguments":{arguments}}}"#, Value::from(&*name));
     let params = RawValue::from_string(params).map_err(io::Error::from)?;
     guest.status.set(&format!("getting {name}"));
-    let result = guest.client.request_raw("prompts/get", &params).raw().await?;
+    let result = guest.client.request("prompts/get", &params).raw().await?;
     if guest.is_json {
         return guest.print_json(result.get());
     }

@@ -40,11 +40,7 @@ fn json(word: &str) -> Result<Box<RawValue>, Usage> {
 
 async fn ask(guest: &Guest, method: String, params: Option<Box<RawValue>>) -> Outcome {
     guest.status.set(&method);
-    let request = match &params {
-        Some(params) => guest.client.request_raw(method, params),
-        None => guest.client.request(method, serde_json::Value::Null),
-    };
-    let result = request.raw().await?;
+    let result = guest.client.request(method, params).raw().await?;
     if guest.page.is_terminal && !guest.is_json {
         guest.print_with(|out| pretty(result.get(), out).and_then(|()| writeln!(out)))?;
         return Ok(ExitCode::SUCCESS);
@@ -53,6 +49,6 @@ async fn ask(guest: &Guest, method: String, params: Option<Box<RawValue>>) -> Ou
 }
 
 async fn notify(guest: &Guest, method: &str, params: Option<Box<RawValue>>) -> Outcome {
-    guest.client.notify_raw(method, params.as_deref()).await?;
+    guest.client.notify(method, params).await?;
     Ok(ExitCode::SUCCESS)
 }

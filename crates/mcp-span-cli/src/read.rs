@@ -33,7 +33,7 @@ pub(super) fn run(typed: &Read) -> Result<ExitCode, Failure> {
 
 async fn read(guest: Guest, uri: String, out: Option<PathBuf>, to_stdout: bool) -> Outcome {
     guest.status.set(&format!("reading {uri}"));
-    let result = guest.client.read(&uri).raw().await?;
+    let result = guest.client.read_resource(&uri).raw().await?;
     if guest.is_json {
         return guest.print_json(result.get());
     }

@@ -211,7 +211,7 @@ fn policy(typed: &Link) -> Policy {
 
 fn stages(typed: &Link) -> Stages {
     let hidden_tools = HiddenTools::new(lines(&typed.ignore_tool));
-    Stages { protocol: protocol(typed), memory: None, hidden_tools }
+    Stages { protocol: protocol(typed), hidden_tools, ..Stages::default() }
 }
 
 fn protocol(typed: &Link) -> Protocol {

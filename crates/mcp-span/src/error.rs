@@ -4,17 +4,37 @@ use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::limits;
 
 /// A failure of one request, of one connection or of the input.
 ///
 /// `message` is for a person; `kind` and `delivery` are for programs and stay stable.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use mcp_span::{Client, Demo, ErrorKind};
+///
+/// let demo = Demo::start().await?;
+/// let client = Client::builder(demo.url()).connect().await?;
+/// let error = client.call("no-such-tool", ()).await.unwrap_err();
+/// match error.kind {
+///     ErrorKind::Rpc => println!("the server refused, with code {}: {error}", error.code()),
+///     _ if error.is_retryable() => println!("try again later: {error}"),
+///     kind => println!("{kind}: {error}"),
+/// }
+/// # assert_eq!((error.kind, error.code()), (ErrorKind::Rpc, -32602));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
+#[non_exhaustive]
 pub struct Error {
     /// What sort of failure it is.
-    pub kind: Kind,
+    pub kind: ErrorKind,
     /// Whether the request may have been carried out.
     pub delivery: Delivery,
     /// What happened and where, in one sentence.
@@ -29,15 +49,35 @@ pub struct Error {
     pub hint: Option<String>,
     /// How long the server wants to be left alone.
     pub retry_after: Option<Duration>,
-    /// Where a person has to go.
-    pub page: Option<Box<str>>,
+    /// Where a person has to log in first.
+    pub login_url: Option<Box<str>>,
+    /// The server's own error, if that is what it is.
+    pub rpc: Option<Box<RpcError>>,
 }
+
+/// The error of a JSON-RPC response: a server's, or the refusal of a server's request.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RpcError {
+    /// The JSON-RPC code.
+    #[serde(default)]
+    pub code: i64,
+    /// What happened.
+    #[serde(default)]
+    pub message: String,
+    /// Details, in a form that only the sender knows.
+    pub data: Option<Value>,
+}
+
+/// The former name.
+#[doc(hidden)]
+pub type Kind = ErrorKind;
 
 /// The sort of a failure; its text form is part of the interface.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum Kind {
+pub enum ErrorKind {
     /// The server's program cannot be started.
     Spawn,
     /// No connection: refused, unreachable, or not within the time for connecting.
@@ -80,8 +120,27 @@ pub enum Kind {
     HiddenTool,
     /// The client sent something that is not JSON-RPC.
     InvalidRequest,
-    /// The bridge is leaving.
+    /// The bridge shuts down.
     Shutdown,
+    /// The server answered with an error of its own ([`Error::rpc`]).
+    #[serde(rename = "json-rpc")]
+    Rpc,
+}
+
+/// How far a request got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Stage {
+    /// There was no connection, no process, no login.
+    Connect,
+    /// It could not be sent.
+    Send,
+    /// No answer came, or another one than HTTP has for success.
+    Receive,
+    /// What came could not be read.
+    Decode,
+    /// The server answered with an error.
+    Protocol,
 }
 
 /// What is known about the request having reached the server; its text form is part of the interface.
@@ -96,7 +155,7 @@ pub enum Delivery {
 
 impl Error {
     /// A failure after which nothing is known about the request's fate.
-    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self {
             kind,
             delivery: Delivery::Unknown,
@@ -106,8 +165,16 @@ impl Error {
             reason: None,
             hint: None,
             retry_after: None,
-            page: None,
+            login_url: None,
+            rpc: None,
         }
+    }
+
+    /// A server's own error.
+    #[must_use]
+    pub fn from_rpc(rpc: RpcError) -> Self {
+        let message = format!("MCP error {}: {}", rpc.code, rpc.message);
+        Self { rpc: Some(Box::new(rpc)), ..Self::new(ErrorKind::Rpc, message) }
     }
 
     /// Somebody has to log in before the request can be sent; `prompt` says where, and what for. What
@@ -121,8 +188,8 @@ impl Error {
             let rest: String = rest.chars().take(limits::LOGIN_TEXT).collect();
             message = format!("A login is pending: open the address that is in `url`{rest}");
         }
-        let mut error = Self::new(Kind::Login, message).hint("Log in there, then try again");
-        error.page = page.filter(|page| page.len() <= limits::PAGE_TEXT).map(Into::into);
+        let mut error = Self::new(ErrorKind::Login, message).hint("Log in there, then try again");
+        error.login_url = page.filter(|page| page.len() <= limits::PAGE_TEXT).map(Into::into);
         error.not_delivered()
     }
 
@@ -130,7 +197,7 @@ impl Error {
     #[must_use]
     pub fn login_unshown() -> Self {
         let message = "A login is under way, perhaps in another process, and takes too long";
-        Self::new(Kind::Login, message).hint("Try again later").not_delivered()
+        Self::new(ErrorKind::Login, message).hint("Try again later").not_delivered()
     }
 
     /// The same failure with the knowledge that the server did not carry the request out.
@@ -158,30 +225,124 @@ impl Error {
     /// somebody who turns everything away because the server is not ready.
     #[must_use]
     pub fn is_unreachable(&self) -> bool {
-        let is_absent =
-            matches!(self.kind, Kind::Connect | Kind::Dns | Kind::Tls | Kind::Proxy | Kind::Closed);
-        let is_unready = self.kind == Kind::Status
+        let is_absent = matches!(
+            self.kind,
+            ErrorKind::Connect
+                | ErrorKind::Dns
+                | ErrorKind::Tls
+                | ErrorKind::Proxy
+                | ErrorKind::Closed
+        );
+        let is_unready = self.kind == ErrorKind::Status
             && self.retry_after.is_none()
             && self.status.is_some_and(|status| status >= 500);
         self.delivery == Delivery::NotDelivered && (is_absent || is_unready)
     }
 
-    /// The JSON-RPC error code that a client sees.
+    /// Whether the same request may succeed later, and can be sent again without harm.
     #[must_use]
-    pub fn code(&self) -> i32 {
+    pub fn is_retryable(&self) -> bool {
+        self.may_heal() && self.delivery == Delivery::NotDelivered
+    }
+
+    /// Whether another try may succeed a moment later. What a person has to mend, or to log in for,
+    /// does not.
+    pub(crate) fn may_heal(&self) -> bool {
         match self.kind {
-            Kind::Status | Kind::SessionLost => -32001,
+            ErrorKind::Connect
+            | ErrorKind::Dns
+            | ErrorKind::Proxy
+            | ErrorKind::Closed
+            | ErrorKind::Timeout
+            | ErrorKind::SessionLost
+            | ErrorKind::Overloaded
+            | ErrorKind::NoResponse => true,
+            ErrorKind::Status => matches!(self.status, Some(404 | 408 | 429 | 500..)),
+            _ => false,
+        }
+    }
+
+    /// How far the request got.
+    #[must_use]
+    pub fn stage(&self) -> Stage {
+        match self.kind {
+            ErrorKind::Spawn
+            | ErrorKind::Connect
+            | ErrorKind::Dns
+            | ErrorKind::Tls
+            | ErrorKind::Proxy
+            | ErrorKind::ProxyAuth
+            | ErrorKind::BadUrl
+            | ErrorKind::Credentials
+            | ErrorKind::Login
+            | ErrorKind::Redirect => Stage::Connect,
+            ErrorKind::BadResponse | ErrorKind::TooLarge => Stage::Decode,
+            ErrorKind::InvalidRequest | ErrorKind::Rpc => Stage::Protocol,
+            ErrorKind::Overloaded | ErrorKind::Shutdown => Stage::Send,
+            ErrorKind::Closed | ErrorKind::Timeout if self.delivery == Delivery::NotDelivered => {
+                Stage::Send
+            }
+            // `Closed`, `Timeout`, `NoResponse`, `Status`, `SessionLost`.
+            _ => Stage::Receive,
+        }
+    }
+
+    /// The JSON-RPC error code: the server's, or the one that a bridge's client sees.
+    #[must_use]
+    pub fn code(&self) -> i64 {
+        if let Some(rpc) = &self.rpc {
+            return rpc.code;
+        }
+        match self.kind {
+            ErrorKind::Status | ErrorKind::SessionLost => -32001,
             // They come from a refusal that has a status.
-            Kind::Login | Kind::Credentials if self.status.is_some() => -32001,
-            Kind::InvalidRequest => -32600,
+            ErrorKind::Login | ErrorKind::Credentials if self.status.is_some() => -32001,
+            ErrorKind::InvalidRequest => -32600,
             // As a server answers that does not have the tool.
-            Kind::HiddenTool => -32602,
+            ErrorKind::HiddenTool => -32602,
             _ => -32000,
         }
     }
+
+    /// What goes with it for programs: a server's `data`, or all that is known of another failure.
+    #[must_use]
+    pub fn data(&self) -> Option<Value> {
+        if let Some(rpc) = &self.rpc {
+            return rpc.data.clone();
+        }
+        Some(self.details().into_iter().filter_map(|(name, value)| Some((name, value?))).collect())
+    }
+
+    /// What is known of a failure, by the names that clients see.
+    pub(crate) fn details(&self) -> [(&'static str, Option<Value>); 8] {
+        let text = |text: &Option<Box<str>>| text.as_deref().map(Value::from);
+        [
+            ("kind", Some(json!(self.kind))),
+            ("delivery", Some(json!(self.delivery))),
+            ("status", self.status.map(Value::from)),
+            ("body", text(&self.body)),
+            ("reason", text(&self.reason)),
+            ("hint", self.hint.as_deref().map(Value::from)),
+            ("retryAfterMs", self.retry_after.map(|time| json!(time.as_millis()))),
+            ("url", text(&self.login_url)),
+        ]
+    }
 }
 
-impl fmt::Display for Kind {
+impl RpcError {
+    /// An error with this code and text.
+    pub fn new(code: i64, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), data: None }
+    }
+
+    /// The refusal of a method that is not known.
+    #[must_use]
+    pub fn method_not_found(method: &str) -> Self {
+        Self::new(-32601, format!("Method not found: {method}"))
+    }
+}
+
+impl fmt::Display for ErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.serialize(f)
     }

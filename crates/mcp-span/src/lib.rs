@@ -82,32 +82,72 @@
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(demo);
 //! ```
 
+// Not part of the interface: mcp-span-cli of the same version uses these, and nobody else should.
+#[doc(hidden)]
 pub mod auth;
+#[doc(hidden)]
 pub mod bridge;
+#[doc(hidden)]
 pub mod client;
+#[doc(hidden)]
 pub mod config;
+#[doc(hidden)]
 pub mod demo;
 mod engine;
+#[doc(hidden)]
 pub mod environment;
+#[doc(hidden)]
 pub mod error;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
+#[doc(hidden)]
 pub mod lenient;
+#[doc(hidden)]
 pub mod limits;
 mod lock;
+#[doc(hidden)]
 pub mod manager;
+#[doc(hidden)]
 pub mod message;
+#[doc(hidden)]
 pub mod net;
+#[doc(hidden)]
 pub mod os;
+#[doc(hidden)]
 pub mod private_file;
+#[doc(hidden)]
 pub mod revision;
+#[doc(hidden)]
 pub mod runtime;
+#[doc(hidden)]
 pub mod secret;
+#[doc(hidden)]
 pub mod traffic;
+#[doc(hidden)]
 pub mod transport;
+#[doc(hidden)]
 pub mod untrusted;
+#[doc(hidden)]
 pub mod wire;
 
+#[doc(inline)]
+pub use bridge::BridgeEnd;
+#[doc(inline)]
+pub use client::{
+    Bridge, CallResult, Client, ClientBuilder, Content, Item, Notification, Notifications, Progress,
+    Prompt, PromptMessage, PromptResult, ReadResult, Request, Resource, ResourceContents,
+    ResourceTemplate, ServerRequest, Target, Tool, call,
+};
+#[doc(inline)]
+pub use demo::Demo;
+#[doc(inline)]
+pub use error::{Delivery, Error, ErrorKind, RpcError, Stage};
+#[doc(inline)]
+pub use secret::Secret;
+#[doc(inline)]
+pub use transport::Link;
+
 /// The name of the program, wherever it gives one.
+#[doc(hidden)]
 pub const NAME: &str = "mcp-span";

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use mcp_span::client::{Client, Failure, Options, Spec, connect};
+use mcp_span::client::{Client, Spec};
 use mcp_span::transport::child;
 
 use super::soon;
@@ -45,9 +45,9 @@ impl Nursery {
         self.try_client(script).await.expect("a client")
     }
 
-    pub(crate) async fn try_client(&self, script: &str) -> Result<Client, Failure> {
+    pub(crate) async fn try_client(&self, script: &str) -> Result<Client, mcp_span::Error> {
         let spec = Spec::child(self.settings(script));
-        soon("a connection", connect(spec, Options::default())).await
+        soon("a connection", Client::builder(spec).connect()).await
     }
 
     /// What a script has left under this name.

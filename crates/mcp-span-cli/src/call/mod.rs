@@ -130,7 +130,7 @@ impl Order {
             }
             guest.status.set(&line);
         };
-        let calling = guest.client.request_raw("tools/call", &params).on_progress(on_progress);
+        let calling = guest.client.request("tools/call", &params).on_progress(on_progress);
         tokio::select! {
             result = calling.raw() => result.map_err(Trouble::of_call),
             () = telling => Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),

@@ -28,9 +28,9 @@ pub(super) fn line(progress: &Progress) -> String {
 /// Asks for the server's log, where it has one.
 pub(super) async fn listen(client: &Client) -> Notifications {
     let told = client.notifications();
-    if client.offers("logging") {
+    if client.has_capability("logging") {
         // Without it, the server sends what it thinks best.
-        let _ = client.log_level("debug").await;
+        let _ = client.set_log_level("debug").await;
     }
     told
 }

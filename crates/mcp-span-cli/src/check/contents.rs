@@ -8,8 +8,8 @@ use tokio::time::{sleep, timeout};
 use super::door::late;
 use super::finding::{Finding, counted};
 use super::session::round_trips;
-use mcp_span::client::{self, Class, Client, Failure, Options, Spec};
-use mcp_span::limits;
+use mcp_span::client::{Client, Options, Spec};
+use mcp_span::{Error, ErrorKind, limits};
 
 /// Who the server is, and what it can do; of the answer to `initialize`, or of a modern server's.
 pub(super) fn server(said: &Value, info: &Value) -> Finding {
@@ -41,14 +41,14 @@ fn able((name, more): (&String, &Value)) -> String {
 }
 
 /// A failure of the client, in its own words.
-pub(super) fn of_failure(check: &'static str, failure: &Failure) -> Finding {
+pub(super) fn of_failure(check: &'static str, failure: &Error) -> Finding {
     let mut finding = Finding::failed(check, failure.to_string());
-    let reason = failure.data.as_ref().and_then(|data| data["reason"].as_str());
+    let reason = failure.reason.as_deref();
     finding.details.extend(reason.into_iter().flat_map(str::lines).map(str::to_owned));
-    finding.next_step.clone_from(&failure.next_step);
-    let meaning = match failure.class {
-        Class::Rpc => "The server answers, but with an error",
-        Class::Link(_) => "The client that all commands of mcp-span use does not get through",
+    finding.next_step.clone_from(&failure.hint);
+    let meaning = match failure.kind {
+        ErrorKind::Rpc => "The server answers, but with an error",
+        _ => "The client that all commands of mcp-span use does not get through",
     };
     finding.meaning(meaning)
 }
@@ -59,12 +59,12 @@ pub(super) async fn connect(
     spec: Spec,
     options: Options,
     limit: Duration,
-) -> Result<Client, Failure> {
-    let transport = spec.transport();
+) -> Result<Client, Error> {
     let begun = Instant::now();
     let whole = limit.saturating_mul(limits::CHECK_HANDSHAKE);
-    match client::connect_unless(spec, options, sleep(whole)).await {
-        Err(_) if begun.elapsed() >= whole => Err(Failure::of(transport, late(whole))),
+    let connecting = Client::builder(spec).options(options);
+    match connecting.connect_unless(sleep(whole)).await {
+        Err(_) if begun.elapsed() >= whole => Err(late(whole)),
         connected => connected,
     }
 }
@@ -79,9 +79,9 @@ pub(super) async fn count(client: &Client, limit: Duration) -> Finding {
     ];
     let [tools, resources, templates, prompts] =
         sorts.map(|(capability, method, member, what)| async move {
-            if client.offers(capability) {
+            if client.has_capability(capability) {
                 let listed = timeout(limit, client.pages(method, member)).await;
-                let late = |_| Err(Failure::of(client.transport(), late(limit)));
+                let late = |_| Err(late(limit));
                 Some((what, listed.unwrap_or_else(late)))
             } else {
                 None
@@ -101,7 +101,7 @@ pub(super) async fn count(client: &Client, limit: Duration) -> Finding {
                 });
             }
             // Some servers offer resources, and know nothing of templates.
-            Err(failure) if what == "template" && failure.code == -32601 => {}
+            Err(failure) if what == "template" && failure.code() == -32601 => {}
             Err(failure) => failures.push(format!("{what}s: {failure}")),
         }
     }
@@ -122,10 +122,10 @@ pub(super) async fn pings(client: &Client, limit: Duration) -> Finding {
     for _ in 0..limits::ROUND_TRIPS {
         let begun = Instant::now();
         let answered = timeout(limit, client.ping()).await;
-        match answered.unwrap_or_else(|_| Err(Failure::of(client.transport(), late(limit)))) {
+        match answered.unwrap_or_else(|_| Err(late(limit))) {
             Ok(_) => times.push(begun.elapsed()),
             // It is an answer all the same.
-            Err(failure) if failure.class == Class::Rpc => times.push(begun.elapsed()),
+            Err(failure) if failure.kind == ErrorKind::Rpc => times.push(begun.elapsed()),
             Err(failure) => return of_failure("round-trip", &failure),
         }
     }

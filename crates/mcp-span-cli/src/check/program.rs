@@ -11,8 +11,8 @@ use super::finding::{Finding, Status, counted, ms};
 use super::spinner::Activity;
 use super::{CheckOptions, contents};
 use crate::report::plain;
-use mcp_span::client::{Client, Failure, Options, Spec};
-use mcp_span::error::Kind;
+use mcp_span::client::{Client, Options, Spec};
+use mcp_span::error::{Error, Kind};
 use mcp_span::limits::{self, Timeouts};
 use mcp_span::transport::child::ChildSettings;
 use mcp_span::untrusted::Untrusted;
@@ -76,11 +76,11 @@ pub(super) async fn check(
     let heard = Lines::default();
     let lines = Arc::clone(&heard);
     settings.on_stderr = Some(Arc::new(move |line: &str| locked(&lines).note(line)));
-    let timeouts = Timeouts { quick: Some(check_options.limit), work: Some(check_options.limit) };
-    let options = Options { timeouts, ..Options::default() };
+    let mut spec = Spec::child(settings);
+    spec.set_timeouts(Timeouts { quick: Some(check_options.limit), work: Some(check_options.limit) });
     activity.now("starting");
     let begun = Instant::now();
-    match contents::connect(Spec::child(settings), options, check_options.limit).await {
+    match contents::connect(spec, Options::default(), check_options.limit).await {
         Ok(client) => {
             let took = begun.elapsed();
             let summary = format!("started and shaken hands with ({})", ms(took));
@@ -89,8 +89,8 @@ pub(super) async fn check(
         }
         Err(failure) => {
             let is_missing = findings.iter().any(|finding| finding.status == Status::Failed);
-            findings.push(match failure.kind() {
-                Some(Kind::Spawn) if is_missing => {
+            findings.push(match failure.kind {
+                Kind::Spawn if is_missing => {
                     Finding::skipped("start", "there is nothing to start")
                 }
                 _ => unstarted(&failure),
@@ -104,17 +104,17 @@ pub(super) async fn check(
 }
 
 /// Why there was no handshake. What it wrote last stands under `stderr`.
-fn unstarted(failure: &Failure) -> Finding {
+fn unstarted(failure: &Error) -> Finding {
     let mut finding = contents::of_failure("start", failure);
-    let (meaning, next) = match failure.kind() {
-        Some(Kind::Spawn) => ("The system does not start the program", None),
-        Some(Kind::Timeout) => (
+    let (meaning, next) = match failure.kind {
+        Kind::Spawn => ("The system does not start the program", None),
+        Kind::Timeout => (
             "The program runs, and does not answer the handshake on its stdout: is it an MCP server that speaks over stdio?",
             Some(
                 "Try the command in a terminal; a server may need an argument such as `stdio`, or more --timeout",
             ),
         ),
-        Some(Kind::Closed) => {
+        Kind::Closed => {
             finding.details.clear();
             (
                 "The program has ended before it answered the handshake",
@@ -132,7 +132,7 @@ fn unstarted(failure: &Failure) -> Finding {
 async fn of_client(client: &Client, limit: Duration, activity: &Activity) -> Vec<Finding> {
     let server = client.server();
     let mut findings = vec![
-        Finding::ok("transport", format!("stdio, revision {}", plain(client.revision()))),
+        Finding::ok("transport", format!("stdio, revision {}", plain(client.protocol_version()))),
         contents::server(server, &server["serverInfo"]),
     ];
     activity.now("listing what there is");

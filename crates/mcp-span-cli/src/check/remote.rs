@@ -260,7 +260,7 @@ impl Visit {
             let server = client.server();
             findings.push(
                 contents::server(server, &server["serverInfo"])
-                    .detail(format!("revision: {}", crate::report::plain(client.revision()))),
+                    .detail(format!("revision: {}", crate::report::plain(client.protocol_version()))),
             );
         }
         findings.push(contents::count(&client, limit).await);

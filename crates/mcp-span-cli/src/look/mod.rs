@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use super::Failure;
 use super::visit::{self, Guest, Outcome, Trouble};
 use super::visit_args::Visit;
-use mcp_span::client::{self, Class, Item};
+use mcp_span::{Error, Item};
 use mcp_span::lenient::lenient;
 use mcp_span::message::Members;
 
@@ -40,15 +40,15 @@ pub(super) fn prompts(typed: &Visit) -> Result<ExitCode, Failure> {
 /// All that the server lists, as it wrote it. One that does not know the question has none.
 pub(super) async fn list<T: Item>(guest: &Guest) -> Result<Vec<Box<RawValue>>, Trouble> {
     match guest.client.list_raw::<T>().await {
-        Err(failure) if is_unknown(&failure) && !guest.client.offers(T::CAPABILITY) => {
+        Err(failure) if is_unknown(&failure) && !guest.client.has_capability(T::CAPABILITY) => {
             Ok(Vec::new())
         }
         listed => Ok(listed?),
     }
 }
 
-pub(super) fn is_unknown(failure: &client::Failure) -> bool {
-    failure.class == Class::Rpc && failure.code == -32601
+pub(super) fn is_unknown(failure: &Error) -> bool {
+    failure.rpc.is_some() && failure.code() == -32601
 }
 
 /// A list under the name that the protocol has for it.

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use super::{is_unknown, json_list, list, objects, print_list};
 use crate::report;
 use crate::visit::{Guest, Outcome, Page, Trouble, count, one_line};
-use mcp_span::client::{self, Class};
+use mcp_span::{Error, client};
 use mcp_span::lenient::lenient;
 
 pub(super) async fn show(guest: Guest) -> Outcome {
@@ -15,14 +15,14 @@ pub(super) async fn show(guest: Guest) -> Outcome {
         return Err(Trouble::usage("there is one word too many: resources are listed").hint(hint));
     }
     let resources = list::<client::Resource>(&guest).await?;
-    let templates = match guest.client.list_raw::<client::Template>().await {
+    let templates = match guest.client.list_raw::<client::ResourceTemplate>().await {
         // Newer than the list of resources: many servers have none.
         Err(failure) if is_unknown(&failure) => Some(Vec::new()),
         // The resources are worth showing all the same.
-        Err(failure) if failure.class == Class::Rpc => {
+        Err(Error { rpc: Some(rpc), .. }) => {
             if !guest.is_json {
                 guest.status.clear();
-                let (message, code) = (failure.message, failure.code);
+                let (message, code) = (&rpc.message, rpc.code);
                 report::warning(&format!(
                     "the server did not list its patterns: {message} ({code})"
                 ));

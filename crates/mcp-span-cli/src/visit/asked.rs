@@ -8,8 +8,8 @@ use tokio::sync::{mpsc, oneshot};
 use url::Url;
 
 use super::{Status, form};
-use mcp_span::client::{Answering, Asked, Handler, Refusal};
-use mcp_span::limits;
+use mcp_span::client::{Answering, Handler, ServerRequest};
+use mcp_span::{RpcError, limits};
 
 /// What the server may ask of us, and who answers it.
 pub(super) struct Offer {
@@ -48,12 +48,10 @@ struct Clerk {
 }
 
 impl Handler for Clerk {
-    fn answer(&self, asked: Asked) -> Answering {
-        let Asked { method, message, .. } = asked;
-        match (&*method, &self.desk, &self.roots) {
+    fn answer(&self, asked: ServerRequest) -> Answering {
+        match (&*asked.method, &self.desk, &self.roots) {
             ("elicitation/create", Some(desk), _) => {
-                let members = message.members();
-                let answer = desk.put(members.get("params").unwrap_or("null").to_owned());
+                let answer = desk.put(asked.raw_params().to_owned());
                 Box::pin(async move {
                     // Where nobody can be asked, nobody has said anything.
                     Ok(answer.await.unwrap_or_else(|| json!({"action": "cancel"})))
@@ -63,7 +61,7 @@ impl Handler for Clerk {
                 let roots = roots.clone();
                 Box::pin(async move { Ok(roots) })
             }
-            _ => Box::pin(async move { Err(Refusal::unknown(&method)) }),
+            _ => Box::pin(async move { Err(RpcError::method_not_found(&asked.method)) }),
         }
     }
 }

@@ -9,7 +9,7 @@ use tokio::time::sleep;
 
 use super::Status;
 use crate::oauth::OAuth;
-use mcp_span::client::{Failure, Server, Spec};
+use mcp_span::client::{Server, Spec};
 use mcp_span::error::Error;
 
 /// What is known of logins at the server.
@@ -19,7 +19,6 @@ pub(super) struct Logins {
     limit: Duration,
     /// How long it is waited for.
     patience: Duration,
-    transport: mcp_span::client::Transport,
 }
 
 /// Makes the connection patient: there is no client that must be answered meanwhile.
@@ -30,7 +29,6 @@ pub(super) fn of(spec: &mut Spec, typed: &OAuth) -> Logins {
     // The link and the bridge must not give up before the login does.
     let longest = limit + limit;
     spec.policy.login_wait = longest;
-    let transport = spec.transport();
     let pages = match &mut spec.server {
         Server::Http(http) => {
             http.login_wait = longest;
@@ -38,12 +36,12 @@ pub(super) fn of(spec: &mut Spec, typed: &OAuth) -> Logins {
         }
         Server::Child(_) => None,
     };
-    Logins { pages, limit, patience, transport }
+    Logins { pages, limit, patience }
 }
 
 impl Logins {
     /// Says that a login is waited for; ends when it was waited for long enough.
-    pub(super) async fn watch(self, status: &Status) -> Failure {
+    pub(super) async fn watch(self, status: &Status) -> Error {
         let Some(mut pages) = self.pages else { return std::future::pending().await };
         loop {
             let page = pages.borrow_and_update().clone();
@@ -56,7 +54,7 @@ impl Logins {
                 }
                 tokio::select! {
                     () = sleep(self.patience) => {
-                        return Failure::of(self.transport, Error::login_pending(&page));
+                        return Error::login_pending(&page);
                     }
                     _ = pages.changed() => status.set("connecting"),
                 }

@@ -12,7 +12,6 @@ use super::visit_args::Visit;
 use super::{Failure, logging, oauth, on_runtime, settings, tls};
 use mcp_span::bridge::HiddenTools;
 use mcp_span::client::{self, Client, Options, Spec};
-use mcp_span::limits::Timeouts;
 use mcp_span::secret::{Scrubber, Secret};
 use mcp_span::untrusted::Untrusted;
 use mcp_span::{limits, os};
@@ -108,7 +107,6 @@ fn visit(typed: &Visit, work: Work) -> Result<ExitCode, Failure> {
     let options = Options {
         capabilities,
         handler: Some(handler),
-        timeouts: typed.connect.link.timeout.map_or_else(Timeouts::default, Timeouts::all),
         ..Options::default()
     };
     let (words, is_json) = (typed.words.clone(), typed.json);
@@ -182,7 +180,7 @@ impl Stay {
         let Self { logins, is_json, status, scrubber } = self;
         let connecting = async {
             tokio::select! {
-                connected = client::connect(spec, options) => connected,
+                connected = Client::builder(spec).options(options).connect() => connected,
                 failure = logins.watch(&status) => Err(failure),
             }
         };

@@ -7,8 +7,7 @@ use serde_json::{Value, json};
 
 use super::Status;
 use crate::report::{self, plain};
-use mcp_span::client::{Class, Failure, Stage};
-use mcp_span::error::{Delivery, Kind};
+use mcp_span::error::{Delivery, Error, Kind, Stage};
 use mcp_span::secret::Scrubber;
 use mcp_span::untrusted::Untrusted;
 
@@ -19,7 +18,7 @@ pub(crate) enum Trouble {
     Usage(String, Option<String>),
     /// The server refused, or was not to be had.
     /// The line is what else a person should know.
-    Failed(Box<Failure>, Option<&'static str>),
+    Failed(Box<Error>, Option<&'static str>),
     /// What came could not be written down.
     Unexpected(std::io::Error),
 }
@@ -39,8 +38,8 @@ impl Trouble {
 
     /// A call that failed: it may have been carried out all the same, which a person has to know
     /// before calling again.
-    pub(crate) fn of_call(failure: Failure) -> Self {
-        let was_sent = matches!(failure.stage, Stage::Receive | Stage::Decode);
+    pub(crate) fn of_call(failure: Error) -> Self {
+        let was_sent = matches!(failure.stage(), Stage::Receive | Stage::Decode);
         let is_open = was_sent && failure.delivery == Delivery::Unknown;
         let note = "The tool may have been carried out: look before you call it again";
         Self::Failed(Box::new(failure), is_open.then_some(note))
@@ -69,12 +68,10 @@ impl Trouble {
                 say(hint.as_deref());
             }
             Self::Failed(failure, note) => {
-                // Only of our own errors: a server's words are told as the server's.
-                let data = failure.data.as_ref().filter(|_| failure.kind().is_some());
-                let reason = data.and_then(|data| data.get("reason")?.as_str());
+                let reason = failure.reason.as_deref();
                 eprintln!("mcp-span: {}", plain(&sentence(failure)));
                 say(reason.filter(|reason| !failure.message.contains(reason)));
-                say(failure.next_step.as_deref().or_else(|| next_step(failure)));
+                say(failure.hint.as_deref().or_else(|| next_step(failure)));
                 say(*note);
             }
         }
@@ -96,12 +93,12 @@ impl Trouble {
                 json!({"error": {"kind": "usage", "message": sentence, "hint": hint}})
             }
             Self::Failed(failure, _) => json!({"error": {
-                "kind": failure.class.to_string(),
-                "code": failure.code,
-                "message": failure.message,
-                "hint": failure.next_step,
+                "kind": failure.kind,
+                "code": failure.code(),
+                "message": failure.rpc.as_ref().map_or(&failure.message, |rpc| &rpc.message),
+                "hint": failure.hint,
                 "delivery": failure.delivery,
-                "data": failure.data,
+                "data": failure.data(),
             }}),
             Self::Unexpected(error) => {
                 json!({"error": {"kind": "unexpected", "message": error.to_string()}})
@@ -110,29 +107,29 @@ impl Trouble {
     }
 }
 
-fn failure_code(failure: &Failure) -> u8 {
-    match failure.kind() {
-        None => 1,
-        Some(Kind::Login | Kind::Credentials) => 4,
-        Some(Kind::Status) if matches!(failure.status, Some(401 | 403)) => 4,
-        Some(Kind::BadUrl | Kind::InvalidRequest) => 2,
-        Some(_) => 3,
+fn failure_code(failure: &Error) -> u8 {
+    match failure.kind {
+        Kind::Rpc => 1,
+        Kind::Login | Kind::Credentials => 4,
+        Kind::Status if matches!(failure.status, Some(401 | 403)) => 4,
+        Kind::BadUrl | Kind::InvalidRequest => 2,
+        _ => 3,
     }
 }
 
-fn sentence(failure: &Failure) -> String {
-    match failure.class {
-        Class::Link(_) => failure.message.clone(),
-        Class::Rpc => {
-            let data = failure.data.as_ref().map_or_else(String::new, |data| format!(" {data}"));
-            format!("the server says: {} ({}){data}", failure.message, failure.code)
+fn sentence(failure: &Error) -> String {
+    match &failure.rpc {
+        None => failure.message.clone(),
+        Some(rpc) => {
+            let data = rpc.data.as_ref().map_or_else(String::new, |data| format!(" {data}"));
+            format!("the server says: {} ({}){data}", rpc.message, rpc.code)
         }
     }
 }
 
 /// Where the link knows no next step.
-fn next_step(failure: &Failure) -> Option<&'static str> {
-    match failure.kind()? {
+fn next_step(failure: &Error) -> Option<&'static str> {
+    match failure.kind {
         Kind::Connect | Kind::Dns => {
             Some("Is the URL right, and is the server running? --connect-wait waits for it")
         }
@@ -152,8 +149,8 @@ fn next_step(failure: &Failure) -> Option<&'static str> {
     }
 }
 
-impl From<Failure> for Trouble {
-    fn from(failure: Failure) -> Self {
+impl From<Error> for Trouble {
+    fn from(failure: Error) -> Self {
         Self::Failed(Box::new(failure), None)
     }
 }
@@ -167,14 +164,13 @@ impl From<std::io::Error> for Trouble {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mcp_span::client::Transport;
-    use mcp_span::error::Error;
 
     #[test]
     fn exit_codes_tell_whose_turn_it_is() {
         let code = |kind, status| {
-            let error = Error { status, ..Error::new(kind, "x") };
-            Trouble::from(Failure::of(Transport::Http, error)).code()
+            let mut error = Error::new(kind, "x");
+            error.status = status;
+            Trouble::from(error).code()
         };
         assert_eq!(code(Kind::Connect, None), 3);
         assert_eq!(code(Kind::Spawn, None), 3);

@@ -60,12 +60,11 @@ impl HiddenTools {
         if self.is_empty() {
             return message;
         }
-        if message.failure().is_some_and(|failure| failure.kind == Kind::BadResponse) {
+        if let Some(failure) = message.failure().filter(|failure| failure.body.is_some())
+            && failure.kind == Kind::BadResponse
+        {
             // What cannot be read may be a list: it is not quoted.
-            let unquoted = message.edited(|members| {
-                members.object("error").object("data").remove("body");
-            });
-            return unquoted.like(&message);
+            return reply::error(message.id(), &Error { body: None, ..failure.clone() });
         }
         let Head::Response { id, is_error: false } = message.head() else { return message };
         self.filtered(&message).unwrap_or_else(|| {

@@ -32,27 +32,28 @@ pub use pipeline::Stages;
 pub use server::{ServerLink, StreamLink};
 use shutdown::while_reading;
 
-/// Why the bridge has ended.
+/// Why a bridge has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
-    /// The client has nothing more to say, and all it asked was answered.
+#[non_exhaustive]
+pub enum BridgeEnd {
+    /// The client has closed its input, and all its requests were answered.
     ClientClosed,
-    /// The client no longer listens.
-    ClientDeaf,
-    /// The server's link is closed.
+    /// The client no longer reads.
+    ClientGone,
+    /// The server's link has ended.
     ServerClosed,
-    /// It was told to.
-    Told,
+    /// The bridge was told to shut down.
+    Shutdown,
 }
 
-impl Ended {
+impl BridgeEnd {
     /// For logs.
-    fn words(self) -> &'static str {
+    fn describe(self) -> &'static str {
         match self {
             Self::ClientClosed => "the client has closed its input",
-            Self::ClientDeaf => "the client reads no more",
+            Self::ClientGone => "the client reads no more",
             Self::ServerClosed => "the server has closed the connection",
-            Self::Told => "it was told to",
+            Self::Shutdown => "it was told to",
         }
     }
 }
@@ -65,7 +66,7 @@ pub async fn run(
     policy: Policy,
     stages: Stages,
     shutdown: impl Future<Output = ()>,
-) -> Ended {
+) -> BridgeEnd {
     let why = OnceLock::new();
     let ended = run_telling(client, server, policy, stages, shutdown, &why).await;
     // A client of the library has the reason in its error; a person only has the log.
@@ -84,9 +85,9 @@ pub async fn run_telling(
     stages: Stages,
     shutdown: impl Future<Output = ()>,
     why: &OnceLock<Error>,
-) -> Ended {
+) -> BridgeEnd {
     let server = server.into();
-    let mut bridge = Bridge {
+    let mut bridge = BridgeTask {
         pipeline: Pipeline::new(policy, stages, server.limits()),
         from_client: client.inbox,
         to_client: client.outbox,
@@ -99,21 +100,21 @@ pub async fn run_telling(
     let work = async {
         let ended = bridge.work().await;
         match ended {
-            Ended::ServerClosed => bridge.on_server_closed(why).await,
-            Ended::ClientClosed if !bridge.drain().await => return Ended::ClientDeaf,
+            BridgeEnd::ServerClosed => bridge.on_server_closed(why).await,
+            BridgeEnd::ClientClosed if !bridge.drain().await => return BridgeEnd::ClientGone,
             _ => {}
         }
         ended
     };
-    let ended = or_shutdown(shutdown.as_mut(), work).await.unwrap_or(Ended::Told);
-    debug!("the bridge ends: {}", ended.words());
+    let ended = or_shutdown(shutdown.as_mut(), work).await.unwrap_or(BridgeEnd::Shutdown);
+    debug!("the bridge ends: {}", ended.describe());
     // All ends are dropped now: both links close, each within its own limit.
-    let Bridge { pipeline, from_client, to_client, server, .. } = bridge;
+    let BridgeTask { pipeline, from_client, to_client, server, .. } = bridge;
     drop((from_client, to_client));
     let remembering = pipeline.era_writer.finish();
     let client = async {
         let mut done = client.done;
-        let may_read = matches!(ended, Ended::ClientClosed | Ended::ServerClosed);
+        let may_read = matches!(ended, BridgeEnd::ClientClosed | BridgeEnd::ServerClosed);
         if !may_read
             || or_shutdown(shutdown, while_reading(&client.written, &mut done)).await.is_none()
         {
@@ -121,7 +122,7 @@ pub async fn run_telling(
         }
     };
     let close_timeout = limits::CLOSE + limits::FLUSH + limits::RENEWAL_CLOSE;
-    let is_in_order = ended == Ended::ClientClosed;
+    let is_in_order = ended == BridgeEnd::ClientClosed;
     let limit = if is_in_order { limits::CLOSE } else { limits::SHUTDOWN_CLOSE };
     let server = timeout(close_timeout, server.close(limit));
     let _ = tokio::join!(server, client, remembering);
@@ -142,7 +143,8 @@ async fn or_shutdown<T>(
     .await
 }
 
-struct Bridge {
+/// The task that owns the engine, its stages and both links.
+struct BridgeTask {
     pipeline: Pipeline,
     from_client: Receiver<Incoming>,
     to_client: Sender<Message>,
@@ -155,16 +157,16 @@ struct Bridge {
     written: Written,
 }
 
-impl Bridge {
+impl BridgeTask {
     /// Carries messages until the bridge ends.
-    async fn work(&mut self) -> Ended {
+    async fn work(&mut self) -> BridgeEnd {
         loop {
             if self.pipeline.has_output() {
                 self.flush(Instant::now());
             }
             if self.pipeline.is_finished() {
                 self.pipeline.end_all(&engine::drain_timed_out(), Instant::now());
-                return Ended::ClientClosed;
+                return BridgeEnd::ClientClosed;
             }
             let wake = self.pipeline.wake_at();
             // Back-pressure: do not read for a side that does not read.
@@ -178,12 +180,12 @@ impl Bridge {
                 // What waits is written above.
                 room = self.to_client.room(for_client), if !client_takes => {
                     if room.is_err() {
-                        return Ended::ClientDeaf;
+                        return BridgeEnd::ClientGone;
                     }
                 }
                 event = self.server.event(client_takes) => match event {
                     Some(event) => self.on_server_message(event),
-                    None => return Ended::ServerClosed,
+                    None => return BridgeEnd::ServerClosed,
                 },
                 // Outside of the task's cooperative budget, which exchanges may have used up.
                 incoming = unconstrained(self.from_client.recv()), if is_read => match incoming {

@@ -35,6 +35,8 @@ pub struct Stages {
     pub memory: Option<Memory>,
     /// Tools that the client neither sees nor calls.
     pub hidden_tools: HiddenTools,
+    /// While a person has to log in, requests fail in place of being answered for the server.
+    pub no_stand_in: bool,
 }
 
 /// Writes down which era the server speaks, in the order in which it was found out.
@@ -74,6 +76,7 @@ pub(super) struct Pipeline {
     legacy_client: LegacyClient,
     pub(super) era_writer: EraWriter,
     hidden_tools: HiddenTools,
+    has_stand_in: bool,
     /// The link reports the outcome of each ticket.
     is_http: bool,
     /// Messages of the engine's that the translator has taken over.
@@ -101,6 +104,7 @@ impl Pipeline {
             legacy_client: LegacyClient::new(stages.protocol, known, context()),
             era_writer: EraWriter { memory: stages.memory, writing: None },
             hidden_tools: stages.hidden_tools,
+            has_stand_in: !stages.no_stand_in,
             is_http: limits.is_some(),
             taken: FnvMap::default(),
             own: FnvMap::default(),
@@ -222,13 +226,25 @@ impl Pipeline {
 
     pub(super) fn tick(&mut self, now: Instant) {
         self.engine.on_time(now);
-        if let Some(answer) = stand_in::on_time(&mut self.engine, now) {
-            self.send_to_client(answer, now);
-        }
+        self.on_login_wait_over(now);
         self.legacy_client.tick(now);
         self.run_server_steps(now);
         self.modern_client.tick(now);
         self.run_client_steps(now);
+    }
+
+    /// Answers an `initialize` that has waited long enough for a person to log in.
+    fn on_login_wait_over(&mut self, now: Instant) {
+        if stand_in::wake_at(&self.engine).is_none_or(|at| at > now) {
+            return;
+        }
+        if !self.has_stand_in {
+            let error = self.engine.pending_error();
+            return self.engine.end_all(&error, now);
+        }
+        if let Some(answer) = stand_in::on_time(&mut self.engine, now) {
+            self.send_to_client(answer, now);
+        }
     }
 
     /// Takes commands and outputs of the engine through the stages until there are none left.
@@ -242,7 +258,9 @@ impl Pipeline {
                         self.run_client_steps(now);
                     }
                     Output::Failed { request, error } => {
-                        let stood_in = stand_in::on_failed(&self.engine, &request, &error);
+                        let stood_in = self.has_stand_in.then_some(&self.engine);
+                        let stood_in =
+                            stood_in.and_then(|engine| stand_in::on_failed(engine, &request, &error));
                         let answer = stood_in.unwrap_or_else(|| reply::error(request.id(), &error));
                         self.send_to_client(answer, now);
                     }

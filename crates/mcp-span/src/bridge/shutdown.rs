@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::{Bridge, ServerLink};
+use super::{BridgeTask, ServerLink};
 use crate::error::{Error, Kind};
 use crate::limits::{self, Clock};
 use crate::transport::channel::Weighed;
@@ -29,7 +29,7 @@ pub(super) async fn while_reading<T>(
     }
 }
 
-impl Bridge {
+impl BridgeTask {
     /// The server's link has ended: requests in flight get no response.
     pub(super) async fn on_server_closed(&mut self, told: &OnceLock<Error>) {
         // It may have sent more before, and the reason; the link has limits of its own.

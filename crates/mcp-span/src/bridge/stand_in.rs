@@ -71,7 +71,7 @@ pub(super) fn on_client_message(
 pub(super) fn on_failed(engine: &Engine, request: &Message, error: &Error) -> Option<Message> {
     // After the end of input nobody logs in.
     let may_log_in = !engine.has_opened() && !engine.is_draining();
-    let page = error.page.as_deref().filter(|_| may_log_in)?;
+    let page = error.login_url.as_deref().filter(|_| may_log_in)?;
     let needed = Needed::Page(page);
     let answer = match request.method() {
         Some(Method::ToolsList) => login_tool::list(needed),

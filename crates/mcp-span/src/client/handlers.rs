@@ -1,7 +1,6 @@
 //! What the server asks of the client: answered by a handler of the program's, one task each.
 
 use std::collections::HashMap;
-use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
 
@@ -9,52 +8,50 @@ use serde_json::{Value, json};
 use tokio::task::AbortHandle;
 
 use super::Shared;
+use super::reader::params;
+use crate::error::RpcError;
 use crate::limits;
-use crate::message::{Id, Message, reply};
+use crate::lock::lock;
+use crate::message::{Id, Json, Message, Method, reply};
 
 /// A request of the server's.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Asked {
+#[non_exhaustive]
+pub struct ServerRequest {
     /// What is asked: `sampling/createMessage`, `elicitation/create`, `roots/list`…
     pub method: String,
-    /// With these parameters; `null` for none.
+    /// Its parameters; `null` for none.
     pub params: Value,
-    /// The request itself: in its bytes the members of objects have the server's order.
-    pub message: Message,
+    message: Message,
 }
 
-/// Why a request of the server's gets no result.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Refusal {
-    /// The JSON-RPC code.
-    pub code: i32,
-    /// For a person.
-    pub message: String,
-}
+impl ServerRequest {
+    pub(super) fn new(method: &Method, message: &Message) -> Self {
+        Self { method: method.to_string(), params: params(message), message: message.clone() }
+    }
 
-impl Refusal {
-    /// The refusal of what is not known.
+    /// The parameters as the server wrote them: large numbers and the order of members are untouched.
     #[must_use]
-    pub fn unknown(method: &str) -> Self {
-        Self { code: -32601, message: format!("Method not found: {method}") }
+    pub fn raw_params(&self) -> &str {
+        self.message.get(&["params"]).map_or("null", Json::as_str)
     }
 }
 
 /// The answer to a request of the server's, when it is there.
-pub type Answering = Pin<Box<dyn Future<Output = Result<Value, Refusal>> + Send>>;
+pub type Answering = Pin<Box<dyn Future<Output = Result<Value, RpcError>> + Send>>;
 
-/// Answers what a server asks. A function of [`Asked`] that gives a future is one.
+/// Answers what a server asks. A function of [`ServerRequest`] that gives a future is one.
 pub trait Handler: Send + Sync + 'static {
     /// Answers `asked`. The future is dropped when the server takes its request back.
-    fn answer(&self, asked: Asked) -> Answering;
+    fn answer(&self, asked: ServerRequest) -> Answering;
 }
 
 impl<F, A> Handler for F
 where
-    F: Fn(Asked) -> A + Send + Sync + 'static,
-    A: Future<Output = Result<Value, Refusal>> + Send + 'static,
+    F: Fn(ServerRequest) -> A + Send + Sync + 'static,
+    A: Future<Output = Result<Value, RpcError>> + Send + 'static,
 {
-    fn answer(&self, asked: Asked) -> Answering {
+    fn answer(&self, asked: ServerRequest) -> Answering {
         Box::pin(self(asked))
     }
 }
@@ -71,7 +68,7 @@ impl Answers {
     }
 
     /// Sees to it that the server gets an answer.
-    pub(super) fn begin(&mut self, id: &Id, asked: Asked, shared: &Weak<Shared>) {
+    pub(super) fn begin(&mut self, id: &Id, asked: ServerRequest, shared: &Weak<Shared>) {
         self.running.retain(|_, task| !task.is_finished());
         let at_once = match (asked.method.as_str(), &self.handler) {
             ("ping", _) => Some(reply::result(id, &json!({}))),
@@ -82,7 +79,10 @@ impl Answers {
             (method, None) => Some(reply::method_not_found(id, method)),
         };
         if let Some(answer) = at_once {
-            return send(shared, answer);
+            if let Some(shared) = shared.upgrade() {
+                shared.send_soon(answer);
+            }
+            return;
         }
         let Some(handler) = &self.handler else { return };
         let (handler, answered) = (Arc::clone(handler), id.clone());
@@ -93,10 +93,10 @@ impl Answers {
             let _ended_with_us = Ended(answering.abort_handle());
             let answer = match answering.await {
                 Ok(Ok(result)) => reply::result(&answered, &result),
-                Ok(Err(Refusal { code, message })) => reply::refusal(&answered, code, &message),
+                Ok(Err(refused)) => reply::rpc_error(&answered, &refused),
                 Err(_) => reply::refusal(&answered, -32603, "Internal error"),
             };
-            let outbox = shared.upgrade().and_then(|shared| shared.lock(&shared.outbox).clone());
+            let outbox = shared.upgrade().and_then(|shared| lock(&shared.outbox).clone());
             if let Some(outbox) = outbox {
                 let _ = outbox.send(answer).await;
             }
@@ -124,11 +124,5 @@ impl Drop for Ended {
 impl Drop for Answers {
     fn drop(&mut self) {
         self.running.values().for_each(AbortHandle::abort);
-    }
-}
-
-fn send(shared: &Weak<Shared>, answer: Message) {
-    if let Some(shared) = shared.upgrade() {
-        shared.send_soon(answer);
     }
 }

@@ -73,7 +73,7 @@ item!(
 );
 item!(
     /// A pattern of the addresses that resources have.
-    Template, "resources/templates/list", "resourceTemplates", "resources"
+    ResourceTemplate, "resources/templates/list", "resourceTemplates", "resources"
 );
 item!(
     /// A prompt of a server's.
@@ -96,7 +96,7 @@ impl Resource {
     }
 }
 
-impl Template {
+impl ResourceTemplate {
     /// The pattern.
     #[must_use]
     pub fn pattern(&self) -> &str {

@@ -2,14 +2,17 @@
 
 use std::collections::HashSet;
 
+use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 
-use super::items::{Item, Prompt, Resource, Template, Tool};
+use super::items::{Item, Prompt, Resource, ResourceTemplate, Tool};
 use super::page::{Page, TooMany};
-use super::{Client, Failure, Request};
-use crate::error::{Error, Kind};
+use super::request::json_of;
+use super::results::{CallResult, PromptResult, ReadResult};
+use super::{Client, Request};
+use crate::error::{Error, ErrorKind};
 use crate::limits;
 
 /// A whole list.
@@ -28,7 +31,7 @@ impl Client {
     /// # Errors
     ///
     /// When the server does not list them.
-    pub async fn tools(&self) -> Result<Vec<Tool>, Failure> {
+    pub async fn tools(&self) -> Result<Vec<Tool>, Error> {
         self.list().await
     }
 
@@ -37,16 +40,16 @@ impl Client {
     /// # Errors
     ///
     /// When the server does not list them.
-    pub async fn resources(&self) -> Result<Vec<Resource>, Failure> {
+    pub async fn resources(&self) -> Result<Vec<Resource>, Error> {
         self.list().await
     }
 
-    /// All patterns of resources.
+    /// All resource templates.
     ///
     /// # Errors
     ///
     /// When the server does not list them.
-    pub async fn templates(&self) -> Result<Vec<Template>, Failure> {
+    pub async fn resource_templates(&self) -> Result<Vec<ResourceTemplate>, Error> {
         self.list().await
     }
 
@@ -55,35 +58,35 @@ impl Client {
     /// # Errors
     ///
     /// When the server does not list them.
-    pub async fn prompts(&self) -> Result<Vec<Prompt>, Failure> {
+    pub async fn prompts(&self) -> Result<Vec<Prompt>, Error> {
         self.list().await
     }
 
-    /// All items of one sort, page by page. An entry that is no object is passed over.
+    /// All items of one sort, read page by page. An entry that is no object is left out.
     ///
     /// # Errors
     ///
     /// When the server does not list them, or its list has no end or too many items.
-    pub async fn list<T: Item>(&self) -> Result<Vec<T>, Failure> {
+    pub async fn list<T: Item>(&self) -> Result<Vec<T>, Error> {
         let entries = self.list_raw::<T>().await?;
         let read = |entry: Box<RawValue>| serde_json::from_str::<Map<String, Value>>(entry.get());
         Ok(entries.into_iter().filter_map(|entry| read(entry).ok()).map(T::from).collect())
     }
 
-    /// The same as the server wrote them, large numbers and the order of members included.
+    /// The same as the server wrote them: large numbers and the order of members are untouched.
     ///
     /// # Errors
     ///
     /// When the server does not list them, or its list has no end or too many items.
-    pub async fn list_raw<T: Item>(&self) -> Result<Vec<Box<RawValue>>, Failure> {
+    pub async fn list_raw<T: Item>(&self) -> Result<Vec<Box<RawValue>>, Error> {
         // Each page has a time limit that signs of life put off; all together have one that stands.
         let listing = timeout(limits::LISTING, self.pages(T::METHOD, T::MEMBER)).await;
-        listing.unwrap_or_else(|_| Err(self.endless(T::METHOD))).map(|listed| listed.entries)
+        listing.unwrap_or_else(|_| Err(endless(T::METHOD))).map(|listed| listed.entries)
     }
 
     /// Asks with `method` for page after page, each of which has its entries in `member`.
     #[doc(hidden)]
-    pub async fn pages(&self, method: &str, member: &str) -> Result<Listed, Failure> {
+    pub async fn pages(&self, method: &str, member: &str) -> Result<Listed, Error> {
         let (mut entries, mut pages) = (Vec::new(), 0);
         let mut seen = HashSet::new();
         let mut params = Value::Null;
@@ -91,70 +94,71 @@ impl Client {
             let page = self.request(method, params).raw().await?;
             let room = limits::ITEMS.saturating_sub(entries.len());
             let page = Page::read(page.get(), member, room);
-            let page = page.map_err(|TooMany| self.too_long(method))?;
+            let page = page.map_err(|TooMany| too_long(method))?;
             entries.extend(page.entries);
             pages += 1;
             let Some(cursor) = page.cursor else { return Ok(Listed { entries, pages }) };
             if !seen.insert(cursor.clone()) || pages >= limits::PAGES {
-                return Err(self.endless(method));
+                return Err(endless(method));
             }
             params = json!({ "cursor": cursor });
         }
     }
 
-    fn endless(&self, method: &str) -> Failure {
-        self.bad_list(format!("The list of {method} has no end"))
-    }
-
-    fn too_long(&self, method: &str) -> Failure {
-        self.bad_list(format!("The list of {method} has more than {} items", limits::ITEMS))
-    }
-
-    fn bad_list(&self, message: String) -> Failure {
-        Failure::of(self.transport(), Error::new(Kind::BadResponse, message))
-    }
-
-    /// Calls a tool.
-    pub fn call(&self, tool: &str, arguments: Value) -> Request<'_> {
-        let arguments = if arguments.is_null() { json!({}) } else { arguments };
-        self.request("tools/call", json!({ "name": tool, "arguments": arguments }))
+    /// Calls a tool. Its arguments are anything that serializes to a JSON object, `()` for none.
+    pub fn call(&self, tool: &str, arguments: impl Serialize) -> Request<'_, CallResult> {
+        Request::new(&self.shared, "tools/call".to_owned(), named(tool, arguments)).typed()
     }
 
     /// Reads a resource.
-    pub fn read(&self, uri: &str) -> Request<'_> {
-        self.request("resources/read", json!({ "uri": uri }))
+    pub fn read_resource(&self, uri: &str) -> Request<'_, ReadResult> {
+        self.request("resources/read", json!({ "uri": uri })).typed()
     }
 
     /// Gets a prompt, filled in with these arguments.
-    pub fn get(&self, prompt: &str, arguments: Value) -> Request<'_> {
-        let arguments = if arguments.is_null() { json!({}) } else { arguments };
-        self.request("prompts/get", json!({ "name": prompt, "arguments": arguments }))
+    pub fn get_prompt(&self, name: &str, arguments: impl Serialize) -> Request<'_, PromptResult> {
+        Request::new(&self.shared, "prompts/get".to_owned(), named(name, arguments)).typed()
     }
 
-    /// Asks how an argument could go on; `reference` is `{"type": "ref/prompt", "name": …}` or
+    /// Asks for completions of an argument; `reference` is `{"type": "ref/prompt", "name": …}` or
     /// `{"type": "ref/resource", "uri": …}`.
     pub fn complete(&self, reference: Value, argument: &str, value: &str) -> Request<'_> {
         let argument = json!({ "name": argument, "value": value });
         self.request("completion/complete", json!({ "ref": reference, "argument": argument }))
     }
 
-    /// Wants to hear of changes of a resource, among the notifications.
+    /// Subscribes to a resource: its changes are notifications from now on.
     pub fn subscribe(&self, uri: &str) -> Request<'_> {
         self.request("resources/subscribe", json!({ "uri": uri }))
     }
 
-    /// No longer wants to.
+    /// Ends a subscription.
     pub fn unsubscribe(&self, uri: &str) -> Request<'_> {
         self.request("resources/unsubscribe", json!({ "uri": uri }))
     }
 
-    /// Which log messages the server should send: `debug`, `info`, `warning`, `error`…
-    pub fn log_level(&self, level: &str) -> Request<'_> {
+    /// Sets the least severe log messages that the server sends: `debug`, `info`, `warning`…
+    pub fn set_log_level(&self, level: &str) -> Request<'_> {
         self.request("logging/setLevel", json!({ "level": level }))
     }
 
-    /// Whether the server answers at all.
+    /// Asks for a sign of life.
     pub fn ping(&self) -> Request<'_> {
-        self.request("ping", Value::Null)
+        self.request("ping", ())
     }
+}
+
+/// The parameters of what has a name and arguments.
+fn named(name: &str, arguments: impl Serialize) -> Result<Option<String>, Error> {
+    let arguments = json_of(arguments)?.unwrap_or_else(|| "{}".to_owned());
+    Ok(Some(format!(r#"{{"name":{},"arguments":{arguments}}}"#, Value::from(name))))
+}
+
+fn endless(method: &str) -> Error {
+    Error::new(ErrorKind::BadResponse, format!("The list of {method} has no end"))
+}
+
+fn too_long(method: &str) -> Error {
+    let text = format!("The list of {method} has more than {} items", limits::ITEMS);
+    Error::new(ErrorKind::BadResponse, text)
 }

@@ -1,48 +1,28 @@
-//! A client of one MCP server: requests with their answers, whatever link lies behind it.
+//! A client of one MCP server: requests and their responses, whatever link lies below.
 //!
-//! [`connect`] opens the link that a [`Spec`] describes and shakes hands. The link is the bridge's
-//! own: sessions that are lost, servers that are away, logins and servers of the modern era are
-//! dealt with below, and every request ends exactly once.
-//!
-//! ```
-//! # async fn example(url: &str) -> Result<(), Box<dyn std::error::Error>> {
-//! use mcp_span::client::{Options, Spec, connect};
-//! use serde_json::json;
-//!
-//! let client = connect(Spec::url(url.parse()?), Options::default()).await?;
-//! for tool in client.tools().await? {
-//!     println!("{}", tool.name());
-//! }
-//! let result = client.call("echo", json!({"text": "hello"})).await?;
-//! println!("{result}");
-//! client.close().await;
-//! # Ok(())
-//! # }
-//! # let demo = async {
-//! #     let demo = mcp_span::demo::Demo::start().await.expect("a port");
-//! #     example(demo.url().as_str()).await.expect("a call");
-//! # };
-//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(demo);
-//! ```
+//! [`ClientBuilder::connect`] puts a bridge below the client, so that lost sessions, unreachable
+//! servers, logins and servers of the modern era are dealt with there, and every request ends
+//! exactly once.
 
-use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
-use serde_json::value::RawValue;
+use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::lenient::lenient;
 use crate::limits::{self, Timeouts};
+use crate::lock::lock;
 use crate::message::{Id, InFlight, Message, reply};
 use crate::revision::Revision;
 use crate::transport::{Link, channel};
 
-mod failure;
+mod bridge;
+mod builder;
 mod handlers;
 mod items;
 mod lists;
@@ -50,75 +30,43 @@ mod notifications;
 mod page;
 mod reader;
 mod request;
+mod results;
 mod spec;
 
-pub use failure::{Class, Failure, Stage, Transport};
-pub use handlers::{Answering, Asked, Handler, Refusal};
-pub use items::{Item, Prompt, Resource, Template, Tool};
+pub use bridge::Bridge;
+pub use builder::{ClientBuilder, Options, Target, call};
+pub use handlers::{Answering, Handler, ServerRequest};
+pub use items::{Item, Prompt, Resource, ResourceTemplate, Tool};
+pub use lists::Listed;
 pub use notifications::{Notification, Notifications};
 pub use request::{Progress, Request};
+pub use results::{CallResult, Content, PromptMessage, PromptResult, ReadResult, ResourceContents};
 pub use spec::{Server, Spec};
 
 use reader::Reader;
-use request::Waiting;
+use request::{Waiting, json_of};
 
-/// Who the client is, what it can do, and how patient it is.
-#[derive(Clone)]
-pub struct Options {
-    /// Sent as `clientInfo`.
-    pub info: Value,
-    /// Sent as `capabilities`: what the server may ask for.
-    pub capabilities: Value,
-    /// Answers what the server asks for; `ping` is answered without it.
-    pub handler: Option<Arc<dyn Handler>>,
-    /// How long requests may be silent, where the link has no clock of its own.
-    pub timeouts: Timeouts,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            info: json!({"name": crate::NAME, "version": env!("CARGO_PKG_VERSION")}),
-            capabilities: json!({}),
-            handler: None,
-            timeouts: Timeouts::default(),
-        }
-    }
-}
-
-impl std::fmt::Debug for Options {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Options").field("info", &self.info).finish_non_exhaustive()
-    }
-}
-
-/// Opens the link that `spec` describes, and shakes hands.
+/// A connection to one server.
 ///
-/// # Errors
+/// Clones share it; when the last one is dropped, it is closed.
 ///
-/// When the server cannot be reached or started, or refuses the handshake.
-pub async fn connect(spec: Spec, options: Options) -> Result<Client, Failure> {
-    connect_unless(spec, options, std::future::pending()).await
-}
-
-/// The same, given up when `unwanted` completes; what has begun by then is ended and waited for.
-pub async fn connect_unless(
-    spec: Spec,
-    options: Options,
-    unwanted: impl Future<Output = ()>,
-) -> Result<Client, Failure> {
-    let transport = spec.transport();
-    let mut options = options;
-    if spec.has_clock() {
-        options.timeouts = Timeouts { quick: None, work: None };
-    }
-    let why = Arc::default();
-    let opened = spec.open(Arc::clone(&why)).map_err(|error| Failure::of(transport, error))?;
-    let opening = Opening { stop: Some(opened.1), why };
-    Client::open(opened.0, opening, transport, options, unwanted).await
-}
-
-/// A connection to one server. Clones share it; when the last one is gone, it is closed.
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use mcp_span::{Client, Demo};
+/// use serde_json::json;
+///
+/// let demo = Demo::start().await?; // a server to try it on
+/// let client = Client::builder(demo.url()).connect().await?;
+/// for tool in client.tools().await? {
+///     println!("{}: {}", tool.name(), tool.description());
+/// }
+/// let result = client.call("add", json!({"a": 2, "b": 40})).await?;
+/// assert_eq!(result.text(), "42");
+/// client.close().await;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Client {
     shared: Arc<Shared>,
@@ -128,7 +76,7 @@ pub struct Client {
 /// What the handles and the reader share.
 #[derive(Debug)]
 struct Shared {
-    transport: Transport,
+    /// How long requests may be silent, where nothing below keeps the time.
     timeouts: Timeouts,
     /// `None` when nothing more will be sent.
     outbox: Mutex<Option<channel::Sender<Message>>>,
@@ -164,27 +112,39 @@ impl Drop for Opening {
 }
 
 impl Client {
-    /// A client over any link: `initialize`, and `notifications/initialized` after its answer.
-    ///
-    /// # Errors
-    ///
-    /// When the server refuses, or does not answer in time.
-    pub async fn over(link: Link, options: Options) -> Result<Self, Failure> {
-        let opening = Opening { stop: None, why: Arc::default() };
-        Self::open(link, opening, Transport::Other, options, std::future::pending()).await
+    /// Begins a connection to a URL, to a server that is described by options, or over a link.
+    pub fn builder(server: impl Into<Target>) -> ClientBuilder {
+        ClientBuilder::new(server.into())
     }
 
+    /// Begins a connection to a server that is a program, started with these arguments.
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), mcp_span::Error> {
+    /// let server = ["-y", "@modelcontextprotocol/server-everything"];
+    /// let client = mcp_span::Client::command("npx", server).connect().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn command<A: Into<std::ffi::OsString>>(
+        program: impl Into<std::ffi::OsString>,
+        args: impl IntoIterator<Item = A>,
+    ) -> ClientBuilder {
+        let settings = crate::transport::child::ChildSettings::new(program).args(args);
+        Self::builder(Spec::child(settings))
+    }
+
+    /// Sends `initialize` over `link`, and `notifications/initialized` after its answer.
     async fn open(
         link: Link,
         mut opening: Opening,
-        transport: Transport,
+        timeouts: Timeouts,
         options: Options,
         unwanted: impl Future<Output = ()>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, Error> {
         let Link { outbox, inbox, done, .. } = link;
         let shared = Arc::new(Shared {
-            transport,
-            timeouts: options.timeouts,
+            timeouts,
             outbox: Mutex::new(Some(outbox)),
             waiting: Mutex::default(),
             listeners: notifications::Listeners::default(),
@@ -192,119 +152,106 @@ impl Client {
             ended: watch::Sender::new(None),
             closing: Mutex::new(Some(Closing { done, stop: None })),
         });
-        let why = Arc::clone(&opening.why);
-        tokio::spawn(Reader::new(&shared, options.handler, why).run(inbox));
-        let mut client = Self { shared, server: Arc::new(Value::Null) };
         let params = json!({
             "protocolVersion": Revision::LATEST_LEGACY,
             "capabilities": options.capabilities,
             "clientInfo": options.info,
         });
+        let why = Arc::clone(&opening.why);
+        tokio::spawn(Reader::new(&shared, options, why).run(inbox));
+        let mut client = Self { shared, server: Arc::new(Value::Null) };
         let answer = tokio::select! {
             answer = client.request("initialize", params).raw() => answer,
-            () = unwanted => Err(Failure::of(transport, closed().not_delivered())),
+            () = unwanted => Err(closed().not_delivered()),
         };
         client.server = match answer {
             Ok(result) => Arc::new(lenient(result.get())),
-            Err(failure) => {
+            Err(error) => {
                 drop(opening);
                 client.close().await;
-                return Err(failure);
+                return Err(error);
             }
         };
-        client.notify("notifications/initialized", Value::Null).await?;
-        if let Some(closing) = &mut *client.shared.lock(&client.shared.closing) {
+        client.notify("notifications/initialized", ()).await?;
+        if let Some(closing) = &mut *lock(&client.shared.closing) {
             closing.stop = opening.stop.take();
         }
         Ok(client)
     }
 
-    /// The server's answer to `initialize`: `serverInfo`, `capabilities`, `instructions` and what
+    /// The server's answer to `initialize`: `serverInfo`, `capabilities`, `instructions` and whatever
     /// else it said.
     #[must_use]
     pub fn server(&self) -> &Value {
         &self.server
     }
 
-    /// The revision of the protocol that was agreed on.
+    /// The negotiated revision of the protocol.
     #[must_use]
-    pub fn revision(&self) -> &str {
+    pub fn protocol_version(&self) -> &str {
         self.server["protocolVersion"].as_str().unwrap_or_default()
     }
 
-    /// Whether the server offers `capability`: `tools`, `resources`, `prompts`, `logging`…
+    /// Whether the server has `capability`: `tools`, `resources`, `prompts`, `logging`…
     #[must_use]
-    pub fn offers(&self, capability: &str) -> bool {
+    pub fn has_capability(&self, capability: &str) -> bool {
         self.server["capabilities"].get(capability).is_some_and(|offer| !offer.is_null())
     }
 
-    /// What lies behind it.
-    #[must_use]
-    pub fn transport(&self) -> Transport {
-        self.shared.transport
+    /// Any request, sent when it is awaited. Dropped before its end, it is cancelled at the server.
+    ///
+    /// Parameters are anything that serializes to JSON, `()` for none; a
+    /// [`RawValue`](serde_json::value::RawValue) is sent as it is written.
+    pub fn request(&self, method: impl Into<String>, params: impl Serialize) -> Request<'_> {
+        Request::new(&self.shared, method.into(), json_of(params))
     }
 
-    /// A request that is sent when it is awaited. Dropped before its end, it is cancelled, and the
-    /// server is told.
-    pub fn request(&self, method: impl Into<String>, params: Value) -> Request<'_> {
-        let params = (!params.is_null()).then(|| params.to_string());
-        Request::new(&self.shared, method.into(), params)
-    }
-
-    /// The same with parameters that are sent as they are written, large numbers included.
-    pub fn request_raw(&self, method: impl Into<String>, params: &RawValue) -> Request<'_> {
-        Request::new(&self.shared, method.into(), Some(params.get().to_owned()))
-    }
-
-    /// Tells the server something.
+    /// Sends a notification; see [`Self::request`] for the parameters.
     ///
     /// # Errors
     ///
-    /// When the connection has ended.
-    pub async fn notify(&self, method: &str, params: Value) -> Result<(), Failure> {
-        let params = (!params.is_null()).then(|| params.to_string());
-        self.shared.tell(reply::notification(method, params.as_deref())).await
+    /// When the connection has ended, or the server takes nothing.
+    pub async fn notify(&self, method: &str, params: impl Serialize) -> Result<(), Error> {
+        let message = reply::notification(method, json_of(params)?.as_deref());
+        let limit = self.shared.timeouts.quick.unwrap_or(limits::QUICK_TIMEOUT);
+        timeout(limit, self.shared.send(message)).await.unwrap_or_else(|_| {
+            let text = format!("Notify timeout after {}ms", limit.as_millis());
+            Err(Error::new(ErrorKind::Timeout, text).not_delivered())
+        })
     }
 
-    /// The same with parameters that are sent as they are written.
-    ///
-    /// # Errors
-    ///
-    /// When the connection has ended.
-    pub async fn notify_raw(&self, method: &str, params: Option<&RawValue>) -> Result<(), Failure> {
-        self.shared.tell(reply::notification(method, params.map(RawValue::get))).await
-    }
-
-    /// All that the server says on its own account from now on.
+    /// All notifications of the server from now on. [`ClientBuilder::on_notification`] gets those
+    /// that come before this is called, too.
     #[must_use]
     pub fn notifications(&self) -> Notifications {
         self.shared.listeners.add()
     }
 
-    /// Whether the connection is there. A server that is away for a moment does not change that.
+    /// Whether the connection is open. A server that is unreachable for a moment does not change
+    /// that.
     #[must_use]
     pub fn is_connected(&self) -> bool {
         self.shared.ended.borrow().is_none()
     }
 
-    /// Completes when the connection has ended, and says why.
-    pub async fn ended(&self) -> Failure {
+    /// Waits until the connection has ended, and returns why.
+    pub async fn ended(&self) -> Error {
         let mut ended = self.shared.ended.subscribe();
         let error = ended.wait_for(Option::is_some).await.ok().and_then(|error| error.clone());
-        Failure::of(self.shared.transport, error.unwrap_or_else(closed))
+        error.unwrap_or_else(closed)
     }
 
-    /// Ends it: what is in flight fails with `Transport closed`, the server is told goodbye, and
-    /// waited for as long as that may take.
+    /// Closes the connection: requests in flight fail with `Transport closed`, the session is ended,
+    /// and a child process has left when this returns.
     pub async fn close(&self) {
         let was_waiting = self.shared.end(&closed());
-        let closing = self.shared.lock(&self.shared.closing).take();
+        let closing = lock(&self.shared.closing).take();
         let Some(Closing { mut done, mut stop }) = closing else { return };
         // The bridge below would wait for the answers.
         if was_waiting && let Some(stop) = stop.take() {
             let _ = stop.send(());
         }
-        // One who takes nothing more is not waited for without end either.
+        // A peer that takes nothing more is not waited for without end either.
         if timeout(limits::CLIENT_CLOSES, &mut done).await.is_err()
             && let Some(stop) = stop.take()
         {
@@ -315,21 +262,17 @@ impl Client {
 }
 
 fn closed() -> Error {
-    Error::new(Kind::Closed, "Transport closed")
+    Error::new(ErrorKind::Closed, "Transport closed")
 }
 
 impl Shared {
-    fn lock<'a, T>(&self, value: &'a Mutex<T>) -> MutexGuard<'a, T> {
-        value.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Integers from 1: some servers never answer other ids.
     fn next_id(&self) -> Id {
         Id::number(self.count.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
-    async fn send(&self, message: Message) -> Result<(), Failure> {
-        let outbox = self.lock(&self.outbox).clone();
+    async fn send(&self, message: Message) -> Result<(), Error> {
+        let outbox = lock(&self.outbox).clone();
         let sent = match outbox {
             Some(outbox) => outbox.send(message).await.is_ok(),
             None => false,
@@ -337,25 +280,14 @@ impl Shared {
         if sent { Ok(()) } else { Err(self.gone()) }
     }
 
-    /// Sends what has no answer, within a time.
-    async fn tell(&self, message: Message) -> Result<(), Failure> {
-        let limit = self.timeouts.quick.unwrap_or(limits::QUICK_TIMEOUT);
-        timeout(limit, self.send(message)).await.unwrap_or_else(|_| {
-            let text = format!("Notify timeout after {}ms", limit.as_millis());
-            let error = Error::new(Kind::Timeout, text).not_delivered();
-            Err(Failure::of(self.transport, error))
-        })
-    }
-
     /// The failure of what cannot be sent any more.
-    fn gone(&self) -> Failure {
-        let why = self.ended.borrow().clone();
-        Failure::of(self.transport, why.unwrap_or_else(closed).not_delivered())
+    fn gone(&self) -> Error {
+        self.ended.borrow().clone().unwrap_or_else(closed).not_delivered()
     }
 
     /// Sends without waiting, for those who cannot; what there is no room for is sent by a task.
     fn send_soon(&self, message: Message) {
-        let Some(outbox) = self.lock(&self.outbox).clone() else { return };
+        let Some(outbox) = lock(&self.outbox).clone() else { return };
         if let Err(message) = outbox.try_send(message)
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
@@ -365,18 +297,16 @@ impl Shared {
 
     /// Nothing more is sent, and nothing waited for. Gives back whether anything was.
     fn end(&self, why: &Error) -> bool {
-        drop(self.lock(&self.outbox).take());
+        drop(lock(&self.outbox).take());
         self.ended.send_if_modified(|ended| {
             let is_first = ended.is_none();
-            if is_first {
-                *ended = Some(why.clone());
-            }
+            ended.get_or_insert_with(|| why.clone());
             is_first
         });
-        let waiting = self.lock(&self.waiting).close_all();
+        let waiting = lock(&self.waiting).close_all();
         let was_waiting = !waiting.is_empty();
         for (_, waiting) in waiting {
-            let _ = waiting.answer.send(Err(Failure::of(self.transport, why.clone())));
+            let _ = waiting.answer.send(Err(why.clone()));
         }
         self.listeners.end();
         was_waiting

@@ -1,7 +1,7 @@
 //! What the server says on its own account, for as many as want to hear it.
 
 use std::pin::Pin;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::task::{Context, Poll};
 
 use futures_core::Stream;
@@ -9,16 +9,24 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use crate::limits;
+use crate::lock::lock;
 
-/// Something that a server told.
+/// A notification of a server's.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Notification {
-    /// Which one.
+    /// Its method.
     pub method: String,
-    /// With these parameters; `null` for none.
+    /// Its parameters; `null` for none.
     pub params: Value,
-    /// So many before this one were missed, because they were not taken in time.
+    /// How many before this one were missed, because they were not taken in time.
     pub missed: u64,
+}
+
+impl Notification {
+    pub(super) fn new(method: &str, params: Value) -> Self {
+        Self { method: method.to_owned(), params, missed: 0 }
+    }
 }
 
 /// The notifications of one server, in order; ends with the connection.
@@ -59,27 +67,22 @@ struct Listener {
 impl Listeners {
     pub(super) fn add(&self) -> Notifications {
         let (sender, receiver) = mpsc::channel(limits::NOTIFICATIONS);
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.0);
         if !state.has_ended {
             state.listeners.push(Listener { sender, missed: 0 });
         }
         Notifications(receiver)
     }
 
-    /// Whether anybody listens: nothing is read for nobody.
-    pub(super) fn are_there(&self) -> bool {
-        !self.0.lock().unwrap_or_else(PoisonError::into_inner).listeners.is_empty()
+    /// Whether nobody listens: nothing is read for nobody.
+    pub(super) fn is_empty(&self) -> bool {
+        lock(&self.0).listeners.is_empty()
     }
 
     /// Tells all. A slow one misses some, and learns how many: answers must not wait for it.
-    pub(super) fn tell(&self, method: &str, params: &Value) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        state.listeners.retain_mut(|listener| {
-            let told = Notification {
-                method: method.to_owned(),
-                params: params.clone(),
-                missed: listener.missed,
-            };
+    pub(super) fn tell(&self, told: &Notification) {
+        lock(&self.0).listeners.retain_mut(|listener| {
+            let told = Notification { missed: listener.missed, ..told.clone() };
             match listener.sender.try_send(told) {
                 Ok(()) => listener.missed = 0,
                 Err(mpsc::error::TrySendError::Full(_)) => listener.missed += 1,
@@ -90,7 +93,7 @@ impl Listeners {
     }
 
     pub(super) fn end(&self) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.0);
         state.has_ended = true;
         state.listeners.clear();
     }
@@ -105,16 +108,16 @@ mod tests {
     #[tokio::test]
     async fn a_slow_listener_learns_what_it_has_missed_and_hurts_nobody() {
         let listeners = Listeners::default();
-        assert!(!listeners.are_there());
+        assert!(listeners.is_empty());
         let mut slow = listeners.add();
         for number in 0..limits::NOTIFICATIONS + 3 {
-            listeners.tell("a", &json!(number));
+            listeners.tell(&Notification::new("a", json!(number)));
         }
         for number in 0..limits::NOTIFICATIONS {
             let heard = slow.next().await.unwrap();
             assert_eq!((heard.params, heard.missed), (json!(number), 0));
         }
-        listeners.tell("a", &json!("last"));
+        listeners.tell(&Notification::new("a", json!("last")));
         let heard = slow.next().await.unwrap();
         assert_eq!((heard.params, heard.missed), (json!("last"), 3));
         listeners.end();
@@ -126,7 +129,7 @@ mod tests {
     async fn who_is_gone_is_forgotten() {
         let listeners = Listeners::default();
         drop(listeners.add());
-        listeners.tell("a", &Value::Null);
-        assert!(!listeners.are_there());
+        listeners.tell(&Notification::new("a", Value::Null));
+        assert!(listeners.is_empty());
     }
 }

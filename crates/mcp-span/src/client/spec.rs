@@ -5,9 +5,10 @@ use std::sync::{Arc, OnceLock};
 use tokio::sync::oneshot;
 use url::Url;
 
-use super::failure::Transport;
+use super::{Client, Opening, Options};
 use crate::bridge::{self, Policy, ServerLink, Stages};
 use crate::error::Error;
+use crate::limits::Timeouts;
 use crate::transport::{Link, child, http, memory};
 
 /// A server to connect to.
@@ -53,19 +54,18 @@ impl Spec {
         Self { server, policy: Policy::default(), stages: Stages::default() }
     }
 
-    /// What lies between.
-    #[must_use]
-    pub fn transport(&self) -> Transport {
-        match &self.server {
-            Server::Child(_) => Transport::Child,
-            Server::Http(settings) if settings.transport == http::Transport::Sse => Transport::Sse,
-            Server::Http(_) => Transport::Http,
+    /// How long requests may be silent, over whichever transport.
+    pub fn set_timeouts(&mut self, timeouts: Timeouts) {
+        self.policy.timeouts = timeouts;
+        if let Server::Http(http) = &mut self.server {
+            http.timeouts = timeouts;
         }
     }
 
-    /// Whether the link itself ends requests that take too long.
-    pub(super) fn has_clock(&self) -> bool {
-        matches!(self.server, Server::Http(_))
+    /// The policy of a bridge to it: pipes have no clock of their own.
+    #[must_use]
+    pub fn policy(&self) -> Policy {
+        Policy { watches: matches!(self.server, Server::Child(_)), ..self.policy.clone() }
     }
 
     /// A link to the server itself, for a bridge.
@@ -80,13 +80,12 @@ impl Spec {
         })
     }
 
-    /// The near end of a bridge to the server, and what ends the bridge at once. `why` is where it
-    /// is written why the server's link has ended.
-    pub(super) fn open(
-        self,
-        why: Arc<OnceLock<Error>>,
-    ) -> Result<(Link, oneshot::Sender<()>), Error> {
-        let (policy, stages) = (self.policy.clone(), self.stages.clone());
+    /// The near end of a bridge to the server, and what ends the bridge at once. `why` is set to the
+    /// reason why the server's link has ended.
+    fn open(self, why: Arc<OnceLock<Error>>) -> Result<(Link, oneshot::Sender<()>), Error> {
+        let (policy, mut stages) = (self.policy(), self.stages.clone());
+        // A program gets an error that it can act on.
+        stages.no_stand_in = true;
         let server = self.link()?;
         let (near, far) = memory::pair();
         let (stop, stopped) = oneshot::channel();
@@ -100,5 +99,30 @@ impl Spec {
             bridge::run_telling(far, server, policy, stages, shutdown, &why).await;
         });
         Ok((Link { done, ..near }, stop))
+    }
+}
+
+impl Client {
+    /// Connects to a server, unless `unwanted` completes before.
+    pub(super) async fn connect(
+        spec: Spec,
+        options: Options,
+        unwanted: impl Future<Output = ()>,
+    ) -> Result<Self, Error> {
+        let why = Arc::default();
+        let (link, stop) = spec.open(Arc::clone(&why))?;
+        // The bridge below keeps the time.
+        let timeouts = Timeouts { quick: None, work: None };
+        Self::open(link, Opening { stop: Some(stop), why }, timeouts, options, unwanted).await
+    }
+
+    /// A client right over a link.
+    pub(super) async fn over(
+        link: Link,
+        options: Options,
+        unwanted: impl Future<Output = ()>,
+    ) -> Result<Self, Error> {
+        let opening = Opening { stop: None, why: Arc::default() };
+        Self::open(link, opening, Timeouts::default(), options, unwanted).await
     }
 }

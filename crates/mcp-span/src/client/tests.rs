@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::*;
-use crate::error::Delivery;
+use crate::error::{Delivery, Kind, RpcError, Stage};
 use crate::transport::{Incoming, memory};
 
 /// The far end of a client's link.
@@ -40,7 +41,7 @@ impl Far {
 async fn opened(options: Options) -> (Client, Far) {
     let (near, far) = memory::pair();
     let mut far = Far(far);
-    let opening = tokio::spawn(Client::over(near, options));
+    let opening = tokio::spawn(Client::over(near, options, std::future::pending()));
     let initialize = far
         .answer(json!({"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "x": 1}))
         .await;
@@ -54,8 +55,8 @@ async fn opened(options: Options) -> (Client, Far) {
 #[tokio::test]
 async fn s1_02_hands_are_shaken_first_and_what_the_server_said_is_kept() {
     let (client, _far) = opened(Options::default()).await;
-    assert_eq!(client.revision(), "2025-06-18");
-    assert!(client.offers("tools") && !client.offers("prompts"));
+    assert_eq!(client.protocol_version(), "2025-06-18");
+    assert!(client.has_capability("tools") && !client.has_capability("prompts"));
     assert_eq!(client.server()["x"], 1, "unknown members stay");
     assert!(client.is_connected());
 }
@@ -64,15 +65,15 @@ async fn s1_02_hands_are_shaken_first_and_what_the_server_said_is_kept() {
 async fn a_refused_handshake_is_an_error_and_closes_the_link() {
     let (near, far) = memory::pair();
     let mut far = Far(far);
-    let opening = tokio::spawn(Client::over(near, Options::default()));
+    let opening = tokio::spawn(Client::builder(near).connect());
     let asked = far.hear().await;
     let error = json!({"code": -32602, "message": "no", "data": {"kind": "theirs"}});
     far.say(json!({"jsonrpc": "2.0", "id": asked["id"], "error": error})).await;
     let failure = opening.await.unwrap().unwrap_err();
     // S1-37
     assert_eq!(failure.to_string(), "MCP error -32602: no");
-    assert_eq!((failure.class, failure.stage), (Class::Rpc, Stage::Protocol));
-    assert!(!failure.is_retryable);
+    assert_eq!((failure.kind, failure.stage()), (Kind::Rpc, Stage::Protocol));
+    assert!(!failure.is_retryable());
     assert_eq!(far.0.inbox.recv().await, None);
 }
 
@@ -81,7 +82,7 @@ async fn s1_07_s1_09_s1_11_answers_find_their_requests_in_any_order() {
     let (client, mut far) = opened(Options::default()).await;
     let ask = |method: &'static str| {
         let client = client.clone();
-        tokio::spawn(async move { client.request(method, Value::Null).await })
+        tokio::spawn(async move { client.request(method, ()).await })
     };
     let (one, other) = (ask("a"), ask("b"));
     let (first, second) = (far.hear().await, far.hear().await);
@@ -101,7 +102,7 @@ async fn large_numbers_pass_as_they_are_written_both_ways() {
         serde_json::from_str(r#"{"n":123456789012345678901234567890,"a":1.0}"#).unwrap();
     let asking = tokio::spawn({
         let client = client.clone();
-        async move { client.request_raw("x", &params).on_progress(|_| {}).raw().await }
+        async move { client.request("x", &params).on_progress(|_| {}).raw().await }
     });
     let Some(Incoming::Message(message)) = far.0.inbox.recv().await else { panic!() };
     let text = std::str::from_utf8(message.bytes()).unwrap();
@@ -115,18 +116,18 @@ async fn large_numbers_pass_as_they_are_written_both_ways() {
 
 #[tokio::test]
 async fn s1_23_s1_24_silence_ends_a_request_and_the_server_is_told() {
-    assert_eq!(Options::default().timeouts.quick, Some(Duration::from_millis(30_000)));
+    assert_eq!(Timeouts::default().quick, Some(Duration::from_millis(30_000)));
     let (client, mut far) = opened(Options::default()).await;
-    let asking = client.request("tools/list", Value::Null).timeout(Duration::from_millis(50));
+    let asking = client.request("tools/list", ()).timeout(Duration::from_millis(50));
     let failure = asking.await.unwrap_err();
     assert_eq!(failure.message, "Request timeout after 50ms");
-    assert_eq!((failure.kind(), failure.stage), (Some(Kind::Timeout), Stage::Receive));
-    assert_eq!((failure.delivery, failure.is_retryable), (Delivery::Unknown, false));
+    assert_eq!((failure.kind, failure.stage()), (Kind::Timeout, Stage::Receive));
+    assert_eq!((failure.delivery, failure.is_retryable()), (Delivery::Unknown, false));
     let asked = far.hear().await;
     let told = far.hear().await;
     assert_eq!(told["method"], "notifications/cancelled");
     assert_eq!(told["params"]["requestId"], asked["id"]);
-    assert!(client.shared.lock(&client.shared.waiting).is_empty(), "nothing is left of it");
+    assert!(lock(&client.shared.waiting).is_empty(), "nothing is left of it");
 }
 
 #[tokio::test]
@@ -137,7 +138,7 @@ async fn a_server_that_takes_nothing_holds_nobody_up() {
     let asking: Vec<_> = (0..4 * limits::CHANNEL)
         .map(|_| {
             let client = client.clone();
-            tokio::spawn(async move { client.request("x", Value::Null).timeout(limit).await })
+            tokio::spawn(async move { client.request("x", ()).timeout(limit).await })
         })
         .collect();
     let mut deliveries = Vec::new();
@@ -155,7 +156,7 @@ async fn a_dropped_request_is_cancelled_at_the_server() {
     let (client, mut far) = opened(Options::default()).await;
     let asking = tokio::spawn({
         let client = client.clone();
-        async move { client.call("slow", Value::Null).await }
+        async move { client.call("slow", ()).await }
     });
     let asked = far.hear().await;
     asking.abort();
@@ -176,6 +177,7 @@ async fn progress_is_told_and_counts_as_a_sign_of_life() {
         let mut seen = Vec::new();
         let result = client
             .call("slow", json!({"a": 1}))
+            .typed::<Value>()
             .timeout(Duration::from_millis(2000))
             .on_progress(|progress| seen.push((progress.progress, progress.message)))
             .await;
@@ -221,12 +223,12 @@ async fn s1_14_s1_18_notifications_are_a_stream() {
 
 #[tokio::test]
 async fn what_the_server_asks_is_answered_ping_by_itself() {
-    let handler = |asked: Asked| async move {
+    let handler = |asked: ServerRequest| async move {
         match asked.method.as_str() {
             "roots/list" => Ok(json!({"roots": [asked.params]})),
             "never" => std::future::pending().await,
             "panic" => panic!("on purpose"),
-            method => Err(Refusal::unknown(method)),
+            method => Err(RpcError::method_not_found(method)),
         }
     };
     let options = Options { handler: Some(Arc::new(handler)), ..Options::default() };
@@ -284,7 +286,7 @@ async fn a_list_that_goes_round_in_circles_has_an_end() {
         far.answer(json!({"prompts": [{"name": "a"}], "nextCursor": "same"})).await;
     }
     let failure = listing.await.unwrap().unwrap_err();
-    assert_eq!((failure.kind(), failure.stage), (Some(Kind::BadResponse), Stage::Decode));
+    assert_eq!((failure.kind, failure.stage()), (Kind::BadResponse, Stage::Decode));
 }
 
 #[tokio::test]
@@ -292,21 +294,21 @@ async fn s1_21_closing_fails_what_is_in_flight() {
     let (client, mut far) = opened(Options::default()).await;
     let asking = tokio::spawn({
         let client = client.clone();
-        async move { client.request("x", Value::Null).await }
+        async move { client.request("x", ()).await }
     });
     far.hear().await;
     client.close().await;
     let failure = asking.await.unwrap().unwrap_err();
     assert_eq!(failure.message, "Transport closed");
-    assert_eq!(failure.kind(), Some(Kind::Closed));
+    assert_eq!(failure.kind, Kind::Closed);
     assert!(!client.is_connected());
-    let late = client.request("y", Value::Null).await.unwrap_err();
+    let late = client.request("y", ()).await.unwrap_err();
     assert_eq!(
         (late.message.as_str(), late.delivery),
         ("Transport closed", Delivery::NotDelivered)
     );
-    assert_eq!(late.stage, Stage::Send);
-    assert!(client.notify("z", Value::Null).await.is_err());
+    assert_eq!(late.stage(), Stage::Send);
+    assert!(client.notify("z", ()).await.is_err());
     assert_eq!(client.ended().await.message, "Transport closed");
 }
 
@@ -315,12 +317,12 @@ async fn s1_22_s1_28_a_link_that_ends_by_itself_fails_what_is_in_flight() {
     let (client, mut far) = opened(Options::default()).await;
     let asking = tokio::spawn({
         let client = client.clone();
-        async move { client.request("x", Value::Null).await }
+        async move { client.request("x", ()).await }
     });
     far.hear().await;
     drop(far);
     assert_eq!(asking.await.unwrap().unwrap_err().message, "Transport closed");
-    assert_eq!(client.ended().await.kind(), Some(Kind::Closed));
+    assert_eq!(client.ended().await.kind, Kind::Closed);
 }
 
 #[tokio::test]
@@ -328,37 +330,102 @@ async fn the_last_handle_closes_the_link() {
     let (client, mut far) = opened(Options::default()).await;
     let other = client.clone();
     drop(client);
-    other.notify("still/here", Value::Null).await.unwrap();
+    other.notify("still/here", ()).await.unwrap();
     assert_eq!(far.hear().await["method"], "still/here");
     drop(other);
     assert_eq!(far.0.inbox.recv().await, None);
 }
 
-#[test]
-fn the_bridges_errors_are_sorted_and_those_of_servers_are_theirs() {
-    let sort_as = |error: Value, is_bridges| {
-        let error = serde_json::from_value(error).unwrap();
-        Failure::answered(Transport::Http, error, is_bridges)
+#[tokio::test]
+async fn the_bridges_errors_say_what_they_are_and_those_of_servers_are_theirs() {
+    let error = Error::new(Kind::Connect, "away").hint("start it").not_delivered();
+    let (client, mut far) = opened(Options::default()).await;
+    let asking = tokio::spawn(async move {
+        let ours = client.request("a", ()).await.unwrap_err();
+        (ours, client.request("b", ()).await.unwrap_err())
+    });
+    let id = Id::from_json(&far.hear().await["id"].to_string()).unwrap();
+    let ours = reply::error(Some(&id), &error);
+    far.0.outbox.send(ours.clone()).await.unwrap();
+    // A server can write the same.
+    let mut theirs: Value = serde_json::from_slice(ours.bytes()).unwrap();
+    theirs["id"] = far.hear().await["id"].clone();
+    far.say(theirs).await;
+    let (ours, theirs) = asking.await.unwrap();
+    assert_eq!((ours.is_retryable(), ours.stage()), (true, Stage::Connect));
+    assert_eq!(ours, error);
+    assert_eq!((theirs.kind, theirs.hint.as_ref()), (Kind::Rpc, None), "whatever it says");
+    assert_eq!((theirs.delivery, theirs.is_retryable()), (Delivery::Unknown, false));
+    assert_eq!(theirs.data(), ours.data());
+    assert_eq!(theirs.to_string(), "MCP error -32000: away");
+}
+
+#[tokio::test]
+async fn nothing_is_lost_before_connect_returns_and_errors_of_no_request_are_heard() {
+    let (near, far) = memory::pair();
+    let mut far = Far(far);
+    let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let errors = told.clone();
+    let connecting = Client::builder(near)
+        .on_notification(move |notification| drop(told.send(notification.method)))
+        .on_error(move |error| drop(errors.send(error.to_string())))
+        .connect();
+    let connecting = tokio::spawn(connecting);
+    let initialize = far.hear().await;
+    far.say(json!({"jsonrpc": "2.0", "method": "early"})).await;
+    far.say(json!({"jsonrpc": "2.0", "id": initialize["id"], "result": {}})).await;
+    far.say(json!({"jsonrpc": "2.0", "method": "late"})).await;
+    let _client = connecting.await.unwrap().unwrap();
+    let lost = json!({"code": -32600, "message": "what?"});
+    far.say(json!({"jsonrpc": "2.0", "id": null, "error": lost})).await;
+    drop(far);
+    for expected in ["early", "late", "MCP error -32600: what?", "Transport closed"] {
+        assert_eq!(heard.recv().await.as_deref(), Some(expected));
+    }
+}
+
+#[tokio::test]
+async fn capabilities_follow_from_the_handlers() {
+    let (near, far) = memory::pair();
+    let mut far = Far(far);
+    let builder = Client::builder(near)
+        .client_info("me", "1")
+        .on_elicitation(|asked| async move { Ok(json!({"action": asked.params["action"]})) })
+        .on_sampling(|_| async { Err(RpcError::new(-1, "no model")) })
+        .roots(["file:///a"]);
+    let connecting = tokio::spawn(builder.connect());
+    let initialize = far.answer(json!({})).await;
+    let announced = json!({"elicitation": {}, "sampling": {}, "roots": {}});
+    assert_eq!(initialize["params"]["capabilities"], announced);
+    assert_eq!(initialize["params"]["clientInfo"], json!({"name": "me", "version": "1"}));
+    far.hear().await;
+    let _client = connecting.await.unwrap().unwrap();
+    let mut ask = async |method: &str, params: Value| {
+        far.say(json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})).await;
+        far.hear().await
     };
-    let sort = |error| sort_as(error, true);
-    let away = sort(json!({"code": -32000, "message": "away", "data":
-        {"kind": "connect", "delivery": "not-delivered", "hint": "start it"}}));
-    assert_eq!((away.kind(), away.stage), (Some(Kind::Connect), Stage::Connect));
-    assert!(away.is_retryable);
-    assert_eq!(away.next_step.as_deref(), Some("start it"));
-    let status = sort(json!({"code": -32001, "message": "HTTP 503", "data":
-        {"kind": "http-status", "delivery": "not-delivered", "status": 503}}));
-    assert!(status.is_retryable && status.status == Some(503));
-    let unknown = sort(json!({"code": -32000, "message": "cut", "data":
-        {"kind": "closed", "delivery": "unknown"}}));
-    assert!(!unknown.is_retryable, "it may have been carried out");
-    let theirs = json!({"code": -1, "message": "x", "data":
-        {"kind": "connect", "delivery": "not-delivered", "hint": "h", "status": 503}});
-    let theirs = sort_as(theirs, false);
-    assert_eq!((theirs.class, theirs.next_step), (Class::Rpc, None), "whatever it says");
-    assert_eq!((theirs.delivery, theirs.status), (Delivery::Unknown, None));
-    assert!(!theirs.is_retryable);
-    for kind in ["spawn", "tls", "bad-response", "login", "shutdown"] {
+    let elicited = ask("elicitation/create", json!({"action": "decline"})).await;
+    assert_eq!(elicited["result"], json!({"action": "decline"}));
+    let sampled = ask("sampling/createMessage", json!({})).await;
+    assert_eq!(sampled["error"], json!({"code": -1, "message": "no model"}));
+    let roots = ask("roots/list", json!({})).await;
+    assert_eq!(roots["result"], json!({"roots": [{"uri": "file:///a"}]}));
+    let unknown = ask("other", json!({})).await;
+    assert_eq!(unknown["error"]["code"], -32601);
+}
+
+#[tokio::test]
+async fn a_wrong_url_or_header_is_the_error_of_connect() {
+    let failed = async |builder: ClientBuilder| builder.connect().await.unwrap_err();
+    let error = failed(Client::builder("nonsense").timeout(Duration::ZERO)).await;
+    assert_eq!((error.kind, error.delivery), (Kind::BadUrl, Delivery::NotDelivered));
+    let error = failed(Client::builder("http://localhost:1/").header("a b", "c")).await;
+    assert_eq!(error.message, "'a b' is not a valid header");
+}
+
+#[test]
+fn kinds_have_stable_texts() {
+    for kind in ["spawn", "tls", "bad-response", "login", "shutdown", "json-rpc"] {
         assert_eq!(serde_json::from_value::<Kind>(json!(kind)).unwrap().to_string(), kind);
     }
 }

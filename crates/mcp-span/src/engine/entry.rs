@@ -188,7 +188,7 @@ impl Entry {
 /// The silence timeout of `message`. Responses and cancellations always have one: those that hang would
 /// block all other urgent messages.
 pub(crate) fn silence_limit(message: &Message, timeouts: &Timeouts) -> Option<Duration> {
-    match (message.method(), timeouts.of(message.clock())) {
+    match (message.method(), message.timeout().or(timeouts.of(message.clock()))) {
         (None | Some(Method::Cancelled), None) => Some(limits::QUICK_TIMEOUT),
         (_, limit) => limit,
     }

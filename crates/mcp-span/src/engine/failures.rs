@@ -3,7 +3,7 @@
 use tracing::debug;
 
 use super::delivery::{Retry, decide};
-use super::entry::{Entry, MessageState, Origin};
+use super::entry::{Entry, MessageState, Origin, silence_limit};
 use super::{Engine, Wire, log_undelivered};
 use crate::error::{Delivery, Error, Kind};
 use crate::limits;
@@ -109,7 +109,7 @@ impl Engine {
                 let backoff =
                     doubled(limits::AWAY_BASE, entry.sends.saturating_sub(1), limits::BACKOFF_CAP);
                 let at = self.now + pause.max(backoff);
-                let limit = self.policy.timeouts.of(entry.message.clock());
+                let limit = silence_limit(&entry.message, &self.policy.timeouts);
                 let until = match is_request {
                     true => entry.since + limit.unwrap_or(limits::WORK_TIMEOUT),
                     false => *entry.patience.get_or_insert(self.now + self.policy.away_wait),

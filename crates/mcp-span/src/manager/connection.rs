@@ -9,7 +9,8 @@ use tokio::time::sleep;
 
 use super::ListKind;
 use super::lists::{self, Update};
-use crate::client::{Client, Failure, Notification, Notifications};
+use crate::client::{Client, Notification, Notifications};
+use crate::error::Error;
 
 pub(super) struct Connection {
     pub(super) client: Client,
@@ -20,10 +21,10 @@ pub(super) struct Connection {
 /// What a connection brings.
 pub(super) enum ConnectionEvent {
     Notified(Notification),
-    Listed(ListKind, Result<Update, Failure>),
+    Listed(ListKind, Result<Update, Error>),
     /// The server has answered a ping or a subscription, or has not.
-    Answered(Result<(), Failure>),
-    Ended(Failure),
+    Answered(Result<(), Error>),
+    Ended(Error),
 }
 
 impl Connection {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::State;
-use crate::client::{Class, Client, Failure, Item, Prompt, Resource, Template, Tool};
+use crate::client::{Client, Item, Prompt, Resource, ResourceTemplate, Tool};
+use crate::error::Error;
 
 /// What a server has listed, to be kept from one run of a program to the next.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -17,7 +18,7 @@ pub struct CachedLists {
     /// Its resources.
     pub resources: Arc<[Resource]>,
     /// Its resource templates.
-    pub resource_templates: Arc<[Template]>,
+    pub resource_templates: Arc<[ResourceTemplate]>,
     /// Its prompts.
     pub prompts: Arc<[Prompt]>,
 }
@@ -121,7 +122,7 @@ impl View {
 pub(super) type Update = Box<dyn FnOnce(&mut CachedLists) + Send>;
 
 /// Asks for a list.
-pub(super) async fn fetch(client: &Client, kind: ListKind) -> Result<Update, Failure> {
+pub(super) async fn fetch(client: &Client, kind: ListKind) -> Result<Update, Error> {
     match kind {
         ListKind::Tools => fetch_into(client, |cached| &mut cached.tools).await,
         ListKind::Resources => fetch_into(client, |cached| &mut cached.resources).await,
@@ -135,16 +136,14 @@ pub(super) async fn fetch(client: &Client, kind: ListKind) -> Result<Update, Fai
 async fn fetch_into<T: Item + Send + Sync + 'static>(
     client: &Client,
     place: fn(&mut CachedLists) -> &mut Arc<[T]>,
-) -> Result<Update, Failure> {
-    let listed = match client.offers(T::CAPABILITY) {
+) -> Result<Update, Error> {
+    let listed = match client.has_capability(T::CAPABILITY) {
         true => client.list::<T>().await,
         false => Ok(Vec::new()),
     };
     let items = match listed {
         // Servers with resources need not know of templates.
-        Err(failure) if failure.class == Class::Rpc && failure.code == METHOD_NOT_FOUND => {
-            Vec::new()
-        }
+        Err(error) if error.code() == METHOD_NOT_FOUND => Vec::new(),
         listed => listed?,
     };
     Ok(Box::new(move |cached| *place(cached) = items.into()))

@@ -13,20 +13,21 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use serde_json::Value;
+use serde::Serialize;
 use tokio::sync::{broadcast, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::client::{Client, Failure, Prompt, Resource, Template, Tool};
+use crate::client::{CallResult, Client, Prompt, Resource, ResourceTemplate, Tool};
+use crate::error::Error;
 use crate::limits;
 use crate::lock::lock;
 
 mod backoff;
 mod breaker;
 mod connection;
+mod errors;
 mod events;
-mod failures;
 mod lists;
 mod options;
 mod server_handle;
@@ -48,17 +49,19 @@ use server_task::{Command, ServerTask};
 /// Many servers. Clones share them; when the last one is gone, all are closed.
 ///
 /// ```
-/// use mcp_span::client::Spec;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// use mcp_span::manager::{Change, ManagedServer, Manager, ManagerOptions, ToolFilter};
+/// use mcp_span::{Client, Demo};
 /// use serde_json::json;
 /// use std::time::Duration;
 ///
-/// # async fn example(first: &str, second: &str) -> Result<(), Box<dyn std::error::Error>> {
+/// let (first, second) = (Demo::start().await?, Demo::start().await?); // servers to try it on
 /// let mut options = ManagerOptions::default();
 /// options.tools = ToolFilter::default().deny(["first__*"]);
 /// let servers = [
-///     ("first", ManagedServer::new(Spec::url(first.parse()?))),
-///     ("second", ManagedServer::new(Spec::url(second.parse()?))),
+///     ("first", ManagedServer::new(Client::builder(first.url()))?),
+///     ("second", ManagedServer::new(Client::builder(second.url()))?),
 /// ];
 /// let manager = Manager::start(servers, options);
 /// let mut events = manager.events();
@@ -68,8 +71,8 @@ use server_task::{Command, ServerTask};
 /// let names: Vec<_> = tools.iter().map(|tool| &*tool.name).collect();
 /// assert_eq!(names, ["second__echo", "second__add", "second__countdown"]);
 /// let sum = manager.call("second__add", json!({"a": 2, "b": 40})).await?;
-/// assert_eq!(sum["content"][0]["text"], "42");
-/// assert!(manager.call("first__add", json!({})).await.is_err(), "it is denied");
+/// assert_eq!(sum.text(), "42");
+/// assert!(manager.call("first__add", ()).await.is_err(), "it is denied");
 ///
 /// while let Some(event) = events.next().await {
 ///     match event {
@@ -84,12 +87,6 @@ use server_task::{Command, ServerTask};
 /// manager.close().await;
 /// # Ok(())
 /// # }
-/// # let demo = async {
-/// #     let first = mcp_span::demo::Demo::start().await.expect("a port");
-/// #     let second = mcp_span::demo::Demo::start().await.expect("a port");
-/// #     example(first.url().as_str(), second.url().as_str()).await.expect("a sum");
-/// # };
-/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(demo);
 /// ```
 #[derive(Clone, Debug)]
 pub struct Manager {
@@ -154,13 +151,12 @@ impl Manager {
         if servers.by_name.contains_key(&name) {
             return false;
         }
-        let (transport, tools) = (server.spec.transport(), server.tools.clone());
+        let tools = server.tools.clone();
         let ManagerOptions { ready_timeout, retry, .. } = &self.shared.options;
         let task = ServerTask::new(Arc::clone(&name), server, retry, events);
         let (commands, receiver) = mpsc::channel(limits::MANAGER_COMMANDS);
         let handle = ServerHandle {
             name: Arc::clone(&name),
-            transport,
             tools,
             commands,
             view: task.view(),
@@ -231,7 +227,7 @@ impl Manager {
 
     /// The resource templates of all servers, as last known.
     #[must_use]
-    pub fn resource_templates(&self) -> Vec<ServerList<Template>> {
+    pub fn resource_templates(&self) -> Vec<ServerList<ResourceTemplate>> {
         self.lists(ListKind::ResourceTemplates, |cached| &cached.resource_templates)
     }
 
@@ -254,7 +250,7 @@ impl Manager {
     /// # Errors
     ///
     /// When there is no such server, or it is not there within [`ManagerOptions::ready_timeout`].
-    pub async fn client(&self, server: &str) -> Result<Client, Failure> {
+    pub async fn client(&self, server: &str) -> Result<Client, Error> {
         let handle = self.handle(server)?;
         handle.client().await
     }
@@ -269,7 +265,7 @@ impl Manager {
     ///
     /// When there is no such tool, a [`ToolFilter`] denies it, the server is not there, or the call
     /// fails; `delivery` says whether it may have been carried out.
-    pub async fn call(&self, name: &str, arguments: Value) -> Result<Value, Failure> {
+    pub async fn call(&self, name: &str, arguments: impl Serialize) -> Result<CallResult, Error> {
         let (handle, tool) = self.find_tool(name)?;
         handle.call(&tool, arguments).await
     }
@@ -283,11 +279,11 @@ impl Manager {
         &self,
         server: &str,
         tool: &str,
-        arguments: Value,
-    ) -> Result<Value, Failure> {
+        arguments: impl Serialize,
+    ) -> Result<CallResult, Error> {
         let handle = self.handle(server)?;
         if !self.allows(&handle, tool) {
-            return Err(failures::denied_tool(tool));
+            return Err(errors::denied_tool(tool));
         }
         handle.call(tool, arguments).await
     }
@@ -298,7 +294,7 @@ impl Manager {
     /// # Errors
     ///
     /// When there is no such server, or it is not there within [`ManagerOptions::ready_timeout`].
-    pub async fn reconnect(&self, server: &str) -> Result<(), Failure> {
+    pub async fn reconnect(&self, server: &str) -> Result<(), Error> {
         let handle = self.handle(server)?;
         handle.ask(Command::Reconnect).await.map(drop)
     }
@@ -310,7 +306,7 @@ impl Manager {
     ///
     /// When there is no such server, it is not there within [`ManagerOptions::ready_timeout`], or it
     /// refuses.
-    pub async fn subscribe(&self, server: &str, uri: &str) -> Result<(), Failure> {
+    pub async fn subscribe(&self, server: &str, uri: &str) -> Result<(), Error> {
         let handle = self.handle(server)?;
         handle.client().await?.subscribe(uri).await?;
         handle.tell(Command::Subscribed(uri.to_owned())).await;
@@ -322,7 +318,7 @@ impl Manager {
     /// # Errors
     ///
     /// As for [`Self::subscribe`]; later connections do not subscribe either way.
-    pub async fn unsubscribe(&self, server: &str, uri: &str) -> Result<(), Failure> {
+    pub async fn unsubscribe(&self, server: &str, uri: &str) -> Result<(), Error> {
         let handle = self.handle(server)?;
         handle.tell(Command::Unsubscribed(uri.to_owned())).await;
         handle.client().await?.unsubscribe(uri).await.map(drop)
@@ -363,15 +359,15 @@ impl Manager {
         closing.join_all().await;
     }
 
-    fn handle(&self, server: &str) -> Result<ServerHandle, Failure> {
+    fn handle(&self, server: &str) -> Result<ServerHandle, Error> {
         let servers = lock(&self.shared.servers);
         let handle = servers.by_name.get(server).cloned();
         let known = || servers.by_name.keys().map(|name| &**name);
-        handle.ok_or_else(|| failures::unknown_server(server, known()))
+        handle.ok_or_else(|| errors::unknown_server(server, known()))
     }
 
     /// The server and the own name of the tool that `name` stands for.
-    fn find_tool(&self, name: &str) -> Result<(ServerHandle, String), Failure> {
+    fn find_tool(&self, name: &str) -> Result<(ServerHandle, String), Error> {
         let servers = lock(&self.shared.servers);
         let mut found = Vec::new();
         for (server, handle) in &servers.by_name {
@@ -389,13 +385,13 @@ impl Manager {
             found.extend(named.max_by_key(|(handle, _)| handle.name.len()));
         }
         if found.is_empty() {
-            return Err(failures::unknown_tool(name));
+            return Err(errors::unknown_tool(name));
         }
         found.retain(|(handle, tool)| self.allows(handle, tool));
         match found.pop() {
-            None => Err(failures::denied_tool(name)),
+            None => Err(errors::denied_tool(name)),
             Some((handle, tool)) if found.is_empty() => Ok((handle.clone(), tool)),
-            Some(_) => Err(failures::ambiguous_tool(name)),
+            Some(_) => Err(errors::ambiguous_tool(name)),
         }
     }
 

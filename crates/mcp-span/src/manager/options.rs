@@ -4,18 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{CachedLists, ToolFilter};
-use crate::client::{self, Spec};
+use crate::client::{self, ClientBuilder, Spec};
+use crate::error::Error;
 use crate::limits;
 
 /// A server to be managed.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ManagedServer {
-    /// Where it is. When it is tried again is up to the manager's [`RetryPolicy`], in place of
-    /// [`Policy::connect_wait`](crate::bridge::Policy::connect_wait).
-    pub spec: Spec,
-    /// Who its client is, and how patient.
-    pub options: client::Options,
+    pub(super) spec: Spec,
+    pub(super) options: client::Options,
     /// Which of its tools are shown and called, within [`ManagerOptions::tools`].
     pub tools: ToolFilter,
     /// What it listed when it was last connected.
@@ -23,11 +21,16 @@ pub struct ManagedServer {
 }
 
 impl ManagedServer {
-    /// A server of which nothing is known yet, with the defaults.
-    #[must_use]
-    pub fn new(spec: Spec) -> Self {
-        let (options, tools) = (client::Options::default(), ToolFilter::default());
-        Self { spec, options, tools, cached: CachedLists::default() }
+    /// A server that is connected to as `client` would, again and again. When it is tried again is
+    /// up to the manager's [`RetryPolicy`], in place of [`ClientBuilder::connect_wait`].
+    ///
+    /// # Errors
+    ///
+    /// When `client` has a URL that is none, or a link, over which nobody can connect twice.
+    pub fn new(client: ClientBuilder) -> Result<Self, Error> {
+        let (spec, options) = client.into_server()?;
+        let (tools, cached) = (ToolFilter::default(), CachedLists::default());
+        Ok(Self { spec, options, tools, cached })
     }
 
     /// The same server with this filter for its tools.

@@ -12,16 +12,17 @@ use tokio::time::{Instant, timeout};
 use tracing::debug;
 
 use super::connection::{Connection, ConnectionEvent};
-use super::failures::{closed, is_trouble, login_pending, refused};
+use super::errors::{closed, is_trouble, login_pending, refused};
 use super::lists::{ListKind, ListStatus, View};
 use super::state::{Action, Machine, State};
 use super::{Change, Event, ManagedServer, RetryPolicy};
-use crate::client::{Client, Failure, Server, connect_unless};
+use crate::client::{Client, Notification, Server};
+use crate::error::Error;
 use crate::limits;
 use crate::transport::until;
 
 /// Somebody who waits for a connection.
-pub(super) type Waiter = oneshot::Sender<Result<Client, Failure>>;
+pub(super) type Waiter = oneshot::Sender<Result<Client, Error>>;
 
 /// What callers want, or have to report.
 #[derive(Debug)]
@@ -33,7 +34,7 @@ pub(super) enum Command {
     /// The server has answered.
     Answered,
     /// It could not be reached over a connection that stands.
-    Unreachable(Failure),
+    Unreachable(Error),
     /// The resource was subscribed to; the next connections do so as well.
     Subscribed(String),
     /// No longer.
@@ -52,7 +53,7 @@ pub(super) struct ServerTask {
     /// A connection that has ended; another program is not started before that one is gone.
     old: Option<Client>,
     /// A try to connect, which has a result, and goodbyes, which have none.
-    tasks: JoinSet<Option<Result<Client, Failure>>>,
+    tasks: JoinSet<Option<Result<Client, Error>>>,
     /// Held while a try is under way: dropping it gives the try up.
     wanted: Option<oneshot::Sender<()>>,
     /// What a person has to do, while a login is pending. The credentials hold the other end.
@@ -76,6 +77,14 @@ impl ServerTask {
         policy.connect_wait = Duration::ZERO;
         // Nor is it to stand in for a server that waits for a login: that is a state of its own.
         let login_wait = std::mem::replace(&mut policy.login_wait, limits::MANAGER_LOGIN);
+        let own = server.options.on_notification.take();
+        let (subscribers, origin) = (events.clone(), Arc::clone(&name));
+        server.options.on_notification = Some(Arc::new(move |notification: Notification| {
+            if let Some(own) = &own {
+                own(notification.clone());
+            }
+            tell(&subscribers, &origin, Change::Notification(notification));
+        }));
         let logins = logins(&server.spec.server);
         let is_remote = matches!(server.spec.server, Server::Http(_));
         let machine = Machine::new(is_remote, retry, login_wait, Instant::now());
@@ -116,12 +125,12 @@ impl ServerTask {
                     Ok(None) => {}
                     Err(error) => {
                         debug!(server = &*self.name, "a task has failed: {error}");
-                        self.on_connected(Err(self.closed()));
+                        self.on_connected(Err(closed(&self.name)));
                     }
                 },
                 event = Connection::next_event(&mut self.connection) => self.on_event(event),
                 login = next_login(&mut self.logins) => {
-                    let login = login.map(|login| login_pending(self.server.spec.transport(), &login));
+                    let login = login.map(|login| login_pending(&login));
                     self.machine.login(login, Instant::now());
                 }
                 () = until(wake), if wake.is_some() => self.machine.tick(Instant::now()),
@@ -155,7 +164,7 @@ impl ServerTask {
     }
 
     /// A try to connect has ended.
-    fn on_connected(&mut self, result: Result<Client, Failure>) {
+    fn on_connected(&mut self, result: Result<Client, Error>) {
         self.wanted = None;
         match result {
             Ok(client) => {
@@ -187,7 +196,6 @@ impl ServerTask {
                     _ => &ListKind::ALL[..],
                 };
                 changed.iter().for_each(|kind| self.list(*kind, limits::RELIST_PAUSE));
-                self.tell(Change::Notification(notification));
             }
             ConnectionEvent::Listed(kind, Ok(update)) => {
                 let was_changed = self.status(kind) == ListStatus::Asked { again: true };
@@ -212,7 +220,7 @@ impl ServerTask {
         }
     }
 
-    fn on_ended(&mut self, why: Failure) {
+    fn on_ended(&mut self, why: Error) {
         debug!(server = &*self.name, "the connection has ended: {why}");
         self.old = self.connection.take().map(|connection| connection.client);
         self.machine.lost(why, Instant::now());
@@ -258,8 +266,7 @@ impl ServerTask {
                     let _ = waiter.send(Ok(client.clone()));
                 }
                 (Action::Refuse(waiter, state), _) => {
-                    let failure = refused(&self.name, self.server.spec.transport(), state);
-                    let _ = waiter.send(Err(failure));
+                    let _ = waiter.send(Err(refused(&self.name, state)));
                 }
                 (Action::Ping | Action::Serve(_), None) => {}
             }
@@ -283,7 +290,8 @@ impl ServerTask {
             if unwanted.try_recv() == Err(TryRecvError::Closed) {
                 return None;
             }
-            Some(connect_unless(spec, options, async { drop(unwanted.await) }).await)
+            let client = Client::builder(spec).options(options);
+            Some(client.connect_unless(async { drop(unwanted.await) }).await)
         });
     }
 
@@ -306,8 +314,7 @@ impl ServerTask {
     }
 
     fn tell(&self, change: Change) {
-        // Whether anybody listens is of no interest.
-        let _ = self.events.send(Event { server: Arc::clone(&self.name), change });
+        tell(&self.events, &self.name, change);
     }
 
     /// Says goodbye, and waits until all is over, but not for ever.
@@ -340,10 +347,11 @@ impl ServerTask {
             });
         }
     }
+}
 
-    fn closed(&self) -> Failure {
-        Failure::of(self.server.spec.transport(), closed(&self.name))
-    }
+fn tell(events: &broadcast::Sender<Event>, server: &Arc<str>, change: Change) {
+    // Whether anybody listens is of no interest.
+    let _ = events.send(Event { server: Arc::clone(server), change });
 }
 
 /// Tells what a person has to do, while a login is pending.

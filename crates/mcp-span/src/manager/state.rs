@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::RetryPolicy;
 use super::backoff::RetryBackoff;
 use super::breaker::Breaker;
-use crate::client::Failure;
+use crate::error::Error;
 use crate::limits;
 
 /// The state of a server.
@@ -21,7 +21,7 @@ pub enum State {
         /// Which try this is, or will be after a pause; 1 is the first.
         attempt: u32,
         /// Why the last try failed, or why the connection has ended.
-        why: Option<Arc<Failure>>,
+        why: Option<Arc<Error>>,
     },
     /// The server waits for a person to log in. It is connected to as soon as that is done.
     #[non_exhaustive]
@@ -29,17 +29,17 @@ pub enum State {
         /// The page to open.
         url: Arc<str>,
         /// The same in words, with the code to enter where there is one.
-        why: Arc<Failure>,
+        why: Arc<Error>,
     },
     /// The server is connected.
     Ready,
     /// The server could not be reached over a connection that stands. It is pinged until it answers.
-    Degraded(Arc<Failure>),
+    Degraded(Arc<Error>),
     /// The server cannot be connected to. A caller has it tried again; a remote server that had been
     /// connected is also tried again now and then.
-    Failed(Arc<Failure>),
+    Failed(Arc<Error>),
     /// The server ends again and again, and is left alone for a while.
-    Suspended(Arc<Failure>),
+    Suspended(Arc<Error>),
     /// The server was removed, or the manager closed.
     Closed,
 }
@@ -61,7 +61,7 @@ impl State {
 
     /// What is wrong, if anything is.
     #[must_use]
-    pub fn why(&self) -> Option<&Failure> {
+    pub fn why(&self) -> Option<&Error> {
         match self {
             Self::Connecting { why, .. } => why.as_deref(),
             Self::NeedsLogin { why, .. }
@@ -120,7 +120,7 @@ pub(super) struct Machine<W> {
     breaker: Breaker,
     /// Those who wait for a connection, and until when.
     waiting: Vec<(W, Instant)>,
-    why: Option<Arc<Failure>>,
+    why: Option<Arc<Error>>,
     /// What a person has to do, if a login is pending.
     login: Option<State>,
     /// How long those who wait do so while a login is pending.
@@ -230,7 +230,7 @@ impl<W> Machine<W> {
     }
 
     /// The try has failed.
-    pub(super) fn failed(&mut self, why: Failure, now: Instant) {
+    pub(super) fn failed(&mut self, why: Error, now: Instant) {
         let Phase::Connecting { is_last } = self.phase else { return };
         let may_heal = why.may_heal();
         self.why = Some(Arc::new(why));
@@ -242,7 +242,7 @@ impl<W> Machine<W> {
     }
 
     /// The connection has ended by itself.
-    pub(super) fn lost(&mut self, why: Failure, now: Instant) {
+    pub(super) fn lost(&mut self, why: Error, now: Instant) {
         if self.is_connected() {
             self.why = Some(Arc::new(why));
             self.backoff.reset();
@@ -251,7 +251,7 @@ impl<W> Machine<W> {
     }
 
     /// The server could not be reached over a connection that stands.
-    pub(super) fn unreachable(&mut self, why: Failure, now: Instant) {
+    pub(super) fn unreachable(&mut self, why: Error, now: Instant) {
         if !self.is_connected() {
             return;
         }

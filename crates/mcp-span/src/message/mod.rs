@@ -2,10 +2,11 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::error::Kind;
+use crate::error::Error;
 use crate::limits::Clock;
 
 mod batch;
@@ -44,27 +45,20 @@ struct Inner {
     bytes: Bytes,
     head: Head,
     author: Author,
+    /// How long the server may be silent, in place of the link's own limit.
+    timeout: Option<Duration>,
 }
 
 /// Who wrote a message. It is not in the bytes, so that no peer can claim it: a server may be
 /// another mcp-span, with the same ids and errors.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 enum Author {
     /// A peer; or it stands for what a peer would have written.
     Peer,
     /// This program, on its own account.
     Bridge,
     /// This program, to say why there is no answer of the peer's.
-    Failure(Failure),
-}
-
-/// Why there is no answer of the peer's, as far as it is acted upon.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// What went wrong.
-    pub kind: Kind,
-    /// The HTTP status of the refusal, if it was one.
-    pub status: Option<u16>,
+    Failure(Arc<Error>),
 }
 
 /// What a message is.
@@ -121,7 +115,7 @@ impl Head {
 
 impl Message {
     fn new(bytes: Bytes, head: Head) -> Self {
-        Self(Arc::new(Inner { bytes, head, author: Author::Peer }))
+        Self(Arc::new(Inner { bytes, head, author: Author::Peer, timeout: None }))
     }
 
     fn by(mut self, author: Author) -> Self {
@@ -138,7 +132,20 @@ impl Message {
 
     /// The same, written by whoever wrote `other`.
     pub(crate) fn like(self, other: &Self) -> Self {
-        self.by(other.0.author)
+        self.by(other.0.author.clone())
+    }
+
+    /// The same, with this limit on the server's silence in place of the link's own.
+    pub(crate) fn with_timeout(mut self, timeout: Option<Duration>) -> Self {
+        if self.0.timeout != timeout {
+            Arc::make_mut(&mut self.0).timeout = timeout;
+        }
+        self
+    }
+
+    /// How long the server may be silent, if not as long as the link allows.
+    pub(crate) fn timeout(&self) -> Option<Duration> {
+        self.0.timeout
     }
 
     /// Reads one message; arrays are refused (see [`parse_each`]).
@@ -164,8 +171,8 @@ impl Message {
 
     /// Why there is no answer of the peer's, if this program wrote it to say so.
     #[must_use]
-    pub fn failure(&self) -> Option<Failure> {
-        let Author::Failure(failure) = self.0.author else { return None };
+    pub fn failure(&self) -> Option<&Error> {
+        let Author::Failure(failure) = &self.0.author else { return None };
         Some(failure)
     }
 

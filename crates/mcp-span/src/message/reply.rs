@@ -1,30 +1,33 @@
 //! The messages that the bridge writes itself: errors, and word of a cancellation.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::{Author, Head, Id, Members, Message, Method};
-use crate::error::Error;
+use crate::error::{Error, RpcError};
 use crate::limits;
 use crate::untrusted::Untrusted;
 
 /// The error answer for the request `id`; without one it is addressed to `null`.
 #[must_use]
 pub fn error(id: Option<&Id>, error: &Error) -> Message {
-    failure(id, error.code(), &short(&error.message), Some(error))
+    failure(id, error.code(), shortened(error))
 }
 
 /// The plain refusal of a method, as a server that does not know it would write it.
 #[must_use]
 pub fn method_not_found(id: &Id, method: &str) -> Message {
-    failure(Some(id), -32601, &format!("Method not found: {method}"), None)
+    rpc_error(id, &RpcError::method_not_found(method))
 }
 
 /// The same where it is not certain that the server does not know it: `error` says why it was not
 /// to be found out.
 #[must_use]
 pub fn method_not_found_because(id: &Id, method: &str, error: &Error) -> Message {
-    let message = short(&format!("Method not found: {method} ({})", error.message));
-    failure(Some(id), -32601, &message, Some(error))
+    let refusal = RpcError::method_not_found(method);
+    let message = format!("{} ({})", refusal.message, error.message);
+    failure(Some(id), refusal.code, shortened(&Error { message, ..error.clone() }))
 }
 
 /// The error speaks of the request by the id that the client gave it.
@@ -39,8 +42,16 @@ pub fn about(mut error: Error, upstream: &Id, own: Option<&Id>) -> Error {
 
 /// The refusal of a request by a code of the protocol's, as a server would write it.
 #[must_use]
-pub fn refusal(id: &Id, code: i32, message: &str) -> Message {
-    failure(Some(id), code, &short(message), None)
+pub fn refusal(id: &Id, code: i64, message: &str) -> Message {
+    rpc_error(id, &RpcError::new(code, message))
+}
+
+/// The refusal of a request in these words.
+#[must_use]
+pub fn rpc_error(id: &Id, refused: &RpcError) -> Message {
+    let error = Members::default().with("code", refused.code);
+    let error = error.with("message", short(&refused.message));
+    raw_error(Some(id), &error.with_some("data", refused.data.as_ref()).to_json())
 }
 
 /// A result of the bridge's own.
@@ -96,24 +107,24 @@ pub fn cancelled(id: &Id, reason: &str) -> Message {
     notification("notifications/cancelled", Some(&params))
 }
 
-/// What stands for a server's own refusal has no `error`, and so no details of ours.
-fn failure(id: Option<&Id>, code: i32, message: &str, error: Option<&Error>) -> Message {
-    let mut failure = Members::default().with("code", code).with("message", message);
-    if let Some(error) = error {
-        let data = Members::default()
-            .with("kind", error.kind)
-            .with("delivery", error.delivery)
-            .with_some("status", error.status)
-            .with_some("body", error.body.as_deref().map(short))
-            .with_some("reason", error.reason.as_deref().map(short))
-            .with_some("hint", error.hint.as_deref().map(short))
-            .with_some("retryAfterMs", error.retry_after.map(|time| time.as_millis()))
-            .with_some("url", error.page.as_deref());
-        failure.set("data", data.to_json());
+fn failure(id: Option<&Id>, code: i64, error: Error) -> Message {
+    let known = error.details().into_iter();
+    let data = known.fold(Members::default(), |data, (name, value)| data.with_some(name, value));
+    let mut failure = Members::default().with("code", code).with("message", &error.message);
+    failure.set("data", data.to_json());
+    raw_error(id, &failure.to_json()).by(Author::Failure(Arc::new(error)))
+}
+
+/// The same with texts that fit on a line; the address of a login stays whole.
+fn shortened(error: &Error) -> Error {
+    let boxed = |text: &Option<Box<str>>| text.as_deref().map(|text| short(text).into());
+    Error {
+        message: short(&error.message),
+        body: boxed(&error.body),
+        reason: boxed(&error.reason),
+        hint: error.hint.as_deref().map(short),
+        ..error.clone()
     }
-    raw_error(id, &failure.to_json()).by(error.map_or(Author::Peer, |error| {
-        Author::Failure(super::Failure { kind: error.kind, status: error.status })
-    }))
 }
 
 fn short(text: &str) -> String {
@@ -165,9 +176,9 @@ mod tests {
             assert_eq!(value["error"]["data"]["url"], page);
         }
         let endless = format!("https://as.example/{}", "x".repeat(limits::PAGE_TEXT));
-        assert_eq!(Error::login_pending(&endless).page, None);
+        assert_eq!(Error::login_pending(&endless).login_url, None);
         let device = Error::login_pending("https://as.example/device and enter the code A-B");
-        assert_eq!(device.page.as_deref(), Some("https://as.example/device"));
+        assert_eq!(device.login_url.as_deref(), Some("https://as.example/device"));
     }
 
     #[test]

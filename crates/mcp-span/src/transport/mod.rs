@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 
 use crate::error::Error;
+use crate::limits;
 use crate::message::{Id, Message};
 
 pub mod channel;
@@ -21,23 +23,54 @@ mod time_limit;
 pub(crate) use command::{Command, Event, LoginStage, Send, Ticket};
 pub(crate) use time_limit::within;
 
-/// A two-way channel of messages to one peer: our own stdin and stdout, a child process, an HTTP
-/// server, or memory.
+/// A two-way channel of messages to one peer, whatever lies behind it.
+///
+/// A [`Bridge`](crate::Bridge) joins one to a server, and a [`Client`](crate::Client) can use one.
 ///
 /// It is closed by ownership. Dropping `outbox` says that nothing more will be sent: notifications
 /// and answers that are under way are finished, requests are given up (who wants their answers
 /// waits for them first), the peer is told goodbye, `inbox` ends. Dropping `inbox` as well means
 /// at once.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Link {
     /// Messages to the peer. Bounded: a slow peer slows its sender down.
+    #[doc(hidden)]
     pub outbox: channel::Sender<Message>,
     /// What comes from the peer.
+    #[doc(hidden)]
     pub inbox: channel::Receiver<Incoming>,
     /// Ends when everything was written and the goodbye was said.
+    #[doc(hidden)]
     pub done: JoinHandle<()>,
     /// Moves as long as the peer takes what is written to it.
+    #[doc(hidden)]
     pub written: Written,
+}
+
+impl Link {
+    /// A peer that writes one message a line to `input`, and reads them from `output`.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a Tokio runtime.
+    pub fn over<I, O>(input: I, output: O) -> Self
+    where
+        I: AsyncRead + Unpin + std::marker::Send + 'static,
+        O: AsyncWrite + Unpin + std::marker::Send + 'static,
+    {
+        stdio::open(input, output, limits::MESSAGE_SIZE)
+    }
+
+    /// Two links that are each other's peer: what is sent into one comes out of the other.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a Tokio runtime.
+    #[must_use]
+    pub fn pair() -> (Self, Self) {
+        memory::pair()
+    }
 }
 
 /// Counts the writes that a peer has taken.

@@ -6,16 +6,15 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
-use crate::client::Transport;
-use crate::error::{Error, Kind};
+use crate::error::ErrorKind;
 
 const SECOND: Duration = Duration::from_secs(1);
 
 /// How long callers wait for a person.
 const LOGIN_WAIT: Duration = Duration::from_secs(8);
 
-fn failure(kind: Kind) -> Failure {
-    Failure::of(Transport::Child, Error::new(kind, "no"))
+fn failure(kind: ErrorKind) -> Error {
+    Error::new(kind, "no")
 }
 
 fn machine(is_remote: bool, now: Instant) -> Machine<u32> {
@@ -54,7 +53,7 @@ fn crash(machine: &mut Machine<u32>, now: &mut Instant) -> u32 {
     loop {
         tries += 1;
         machine.connected();
-        machine.lost(failure(Kind::Closed), *now);
+        machine.lost(failure(ErrorKind::Closed), *now);
         next(machine, now);
         if machine.state().as_str() == "suspended" {
             return tries;
@@ -69,7 +68,7 @@ fn a_server_that_is_not_there_is_tried_four_times_more_and_has_then_failed() {
     let mut server = machine(true, now);
     assert_eq!(server.state(), State::Connecting { attempt: 1, why: None });
     for (attempt, pause) in [(2, 500), (3, 1000), (4, 2000), (5, 4000)] {
-        server.failed(failure(Kind::Connect), now);
+        server.failed(failure(ErrorKind::Connect), now);
         assert!(actions(&mut server).is_empty());
         let State::Connecting { attempt: coming, why: Some(_) } = server.state() else {
             panic!("{:?}", server.state())
@@ -81,7 +80,7 @@ fn a_server_that_is_not_there_is_tried_four_times_more_and_has_then_failed() {
         };
         assert_eq!(shown, attempt);
     }
-    server.failed(failure(Kind::Connect), now);
+    server.failed(failure(ErrorKind::Connect), now);
     assert_eq!(server.state().as_str(), "failed");
     assert_eq!(server.wake_at(), None, "one that never was there is not tried for ever");
 }
@@ -91,11 +90,11 @@ fn a_remote_server_that_had_been_there_is_tried_slowly_for_ever() {
     let mut now = Instant::now();
     let mut server = machine(true, now);
     server.connected();
-    server.lost(failure(Kind::Closed), now);
+    server.lost(failure(ErrorKind::Closed), now);
     let mut pauses = Vec::new();
     for _ in 0..12 {
         pauses.push(next_try(&mut server, &mut now).as_millis());
-        server.failed(failure(Kind::Connect), now);
+        server.failed(failure(ErrorKind::Connect), now);
     }
     assert_eq!(pauses[..4], [500, 1000, 2000, 4000]);
     assert_eq!(pauses[4..9], [15_000, 30_000, 60_000, 120_000, 240_000]);
@@ -152,7 +151,7 @@ fn what_a_person_has_to_mend_is_not_tried_again_unasked() {
     let now = Instant::now();
     let mut server = machine(true, now);
     server.want(1, now + SECOND, now);
-    server.failed(failure(Kind::Spawn), now);
+    server.failed(failure(ErrorKind::Spawn), now);
     assert!(matches!(actions(&mut server)[..], [Action::Refuse(1, State::Failed(_))]));
     assert_eq!((server.state().as_str(), server.wake_at()), ("failed", None));
     // Who wants something of it has it tried, once a second at most (C30).
@@ -162,7 +161,7 @@ fn what_a_person_has_to_mend_is_not_tried_again_unasked() {
     assert!(connects(&mut server));
     server.want(4, now + 9 * SECOND, now + SECOND);
     assert!(!connects(&mut server), "one try for both");
-    server.failed(failure(Kind::Connect), now + SECOND);
+    server.failed(failure(ErrorKind::Connect), now + SECOND);
     assert_eq!(actions(&mut server).len(), 2, "no quick tries for those who asked");
     assert_eq!(server.state().as_str(), "failed");
 }
@@ -173,7 +172,7 @@ fn callers_wait_for_the_next_try_but_not_longer_than_they_want_to() {
     let mut server = machine(true, now);
     server.want(1, now + SECOND, now);
     server.want(2, now + 60 * SECOND, now);
-    server.failed(failure(Kind::Connect), now);
+    server.failed(failure(ErrorKind::Connect), now);
     next_try(&mut server, &mut now);
     let (_, refused) = next(&mut server, &mut now);
     let [Action::Refuse(1, State::Connecting { why: Some(_), .. })] = refused[..] else {
@@ -191,8 +190,8 @@ fn a_server_that_is_away_is_pinged_until_it_answers() {
     let mut server = machine(true, now);
     server.connected();
     assert!(!server.answered());
-    server.unreachable(failure(Kind::Connect), now);
-    server.unreachable(failure(Kind::Connect), now);
+    server.unreachable(failure(ErrorKind::Connect), now);
+    server.unreachable(failure(ErrorKind::Connect), now);
     assert_eq!(server.state().as_str(), "degraded");
     server.want(1, now, now);
     assert!(matches!(actions(&mut server)[..], [Action::Serve(1)]), "the link may heal itself");
@@ -201,14 +200,14 @@ fn a_server_that_is_away_is_pinged_until_it_answers() {
         assert_eq!(waited, Duration::from_millis(pause));
         assert!(matches!(steps[..], [Action::Ping]));
         assert_eq!(server.wake_at(), None, "one ping at a time");
-        server.unreachable(failure(Kind::Connect), now);
+        server.unreachable(failure(ErrorKind::Connect), now);
     }
     assert!(server.answered());
     assert_eq!((server.state(), server.wake_at()), (State::Ready, None));
 }
 
 fn login() -> Option<State> {
-    Some(super::super::failures::login_pending(Transport::Http, "https://as/login to h"))
+    Some(super::super::errors::login_pending("https://as/login to h"))
 }
 
 #[test]
@@ -240,7 +239,7 @@ fn a_login_that_comes_to_nothing_is_a_failure() {
     let now = Instant::now();
     let mut server = machine(true, now);
     server.login(login(), now);
-    server.failed(failure(Kind::Login), now);
+    server.failed(failure(ErrorKind::Login), now);
     assert_eq!(server.state().as_str(), "failed");
     server.close();
     assert_eq!(server.state(), State::Closed);
@@ -254,9 +253,9 @@ fn what_is_closed_stays_closed() {
     server.close();
     assert!(matches!(actions(&mut server)[..], [Action::Refuse(1, State::Closed)]));
     server.connected();
-    server.failed(failure(Kind::Connect), now);
-    server.lost(failure(Kind::Closed), now);
-    server.unreachable(failure(Kind::Connect), now);
+    server.failed(failure(ErrorKind::Connect), now);
+    server.lost(failure(ErrorKind::Closed), now);
+    server.unreachable(failure(ErrorKind::Connect), now);
     server.tick(now + 600 * SECOND);
     assert!(actions(&mut server).is_empty());
     server.want(2, now, now);
@@ -274,7 +273,7 @@ enum Happening {
     Wanted { patience: u64 },
     Asked,
     Connected,
-    Failed(Kind),
+    Failed(ErrorKind),
     Lost,
     Unreachable,
     Answered,
@@ -283,7 +282,8 @@ enum Happening {
 }
 
 fn happening() -> impl Strategy<Value = Happening> {
-    let kind = prop_oneof![Just(Kind::Connect), Just(Kind::Closed), Just(Kind::Spawn)];
+    let kind =
+        prop_oneof![Just(ErrorKind::Connect), Just(ErrorKind::Closed), Just(ErrorKind::Spawn)];
     prop_oneof![
         3 => (0..60_000_u64).prop_map(|patience| Happening::Wanted { patience }),
         1 => Just(Happening::Asked),
@@ -332,8 +332,8 @@ impl Observed {
                 self.tries = 0;
                 self.server.failed(failure(*kind), now);
             }
-            Happening::Lost => self.server.lost(failure(Kind::Closed), now),
-            Happening::Unreachable => self.server.unreachable(failure(Kind::Connect), now),
+            Happening::Lost => self.server.lost(failure(ErrorKind::Closed), now),
+            Happening::Unreachable => self.server.unreachable(failure(ErrorKind::Connect), now),
             Happening::Answered => drop(self.server.answered()),
             Happening::Login(is_pending) => {
                 self.server.login(login().filter(|_| *is_pending), now);

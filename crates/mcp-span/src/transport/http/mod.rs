@@ -274,7 +274,7 @@ impl Context {
             match Box::pin(others).await {
                 Ok(None) => return Ok(response),
                 Ok(Some(renewed)) => granted = renewed,
-                Err(error) if error.page.is_some() => return Err(error),
+                Err(error) if error.login_url.is_some() => return Err(error),
                 Err(error) => return Err(Box::pin(self.refused_for_good(response, error)).await),
             }
             traffic::recovery(

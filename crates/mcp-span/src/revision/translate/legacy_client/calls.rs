@@ -22,7 +22,8 @@ impl Translation {
         }
         let id = cx.number();
         cx.introduction.fill(members.object("params"));
-        cx.send_to_server(members.into_message(request.head().clone().with_id(&id)));
+        let call = members.into_message(request.head().clone().with_id(&id));
+        cx.send_to_server(call.with_timeout(request.timeout()));
         self.asked.insert(id, Asked { request, rounds: 0 });
     }
 

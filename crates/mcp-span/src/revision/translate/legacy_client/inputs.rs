@@ -101,7 +101,7 @@ impl Translation {
                 params.set("requestState", state.as_str());
             }
         });
-        cx.send_to_server(call);
+        cx.send_to_server(call.with_timeout(round.asked.request.timeout()));
         self.asked.insert(id, round.asked);
     }
 
