@@ -155,8 +155,8 @@ impl ServerTask {
                 self.machine.want(waiter, until, now);
             }
             Command::Reconnect(waiter, until) => self.machine.reconnect(waiter, until, now),
-            Command::Answered => self.on_answered(),
-            Command::Unreachable(failure) => self.machine.unreachable(failure, now),
+            Command::Answered => self.machine.answered(),
+            Command::Unreachable(why) => self.machine.unreachable(why, now),
             Command::Subscribed(uri) => drop(self.subscriptions.insert(uri)),
             Command::Unsubscribed(uri) => drop(self.subscriptions.remove(&uri)),
             Command::Close => {}
@@ -172,7 +172,6 @@ impl ServerTask {
                 self.subscriptions.iter().for_each(|uri| connection.subscribe(uri));
                 self.machine.connected();
                 self.view.send_modify(|view| view.status = Default::default());
-                ListKind::ALL.into_iter().for_each(|kind| self.list(kind, Duration::ZERO));
             }
             Err(why) => {
                 debug!(server = &*self.name, "not connected: {why}");
@@ -188,7 +187,7 @@ impl ServerTask {
                 self.machine.unreachable(why, Instant::now());
             }
             // Also if it refuses to be pinged: it is there.
-            ConnectionEvent::Answered(_) => self.on_answered(),
+            ConnectionEvent::Answered(_) => self.machine.answered(),
             ConnectionEvent::Notified(notification) => {
                 let changed = match notification.missed {
                     0 => ListKind::changed_by(&notification.method),
@@ -206,7 +205,7 @@ impl ServerTask {
                 if was_changed {
                     self.list(kind, limits::RELIST_PAUSE);
                 }
-                self.on_answered();
+                self.machine.answered();
                 self.tell(Change::List(kind));
             }
             ConnectionEvent::Listed(kind, Err(why)) => {
@@ -224,17 +223,6 @@ impl ServerTask {
         debug!(server = &*self.name, "the connection has ended: {why}");
         self.old = self.connection.take().map(|connection| connection.client);
         self.machine.lost(why, Instant::now());
-    }
-
-    /// The server has answered. If that was in doubt, what it has listed is asked for again.
-    fn on_answered(&mut self) {
-        if self.machine.answered() {
-            for kind in ListKind::ALL {
-                if self.status(kind) == ListStatus::Stale {
-                    self.list(kind, Duration::ZERO);
-                }
-            }
-        }
     }
 
     /// Asks for a list, one question at a time.
@@ -295,8 +283,8 @@ impl ServerTask {
         });
     }
 
-    /// Shows what has changed.
-    fn publish(&self) {
+    /// Shows what has changed. A server that is ready is asked for all that may be out of date.
+    fn publish(&mut self) {
         let state = self.machine.state();
         let has_changed = self.view.send_if_modified(|view| {
             let has_changed = view.state != state;
@@ -308,8 +296,15 @@ impl ServerTask {
             }
             has_changed
         });
-        if has_changed {
-            self.tell(Change::State(state));
+        if !has_changed {
+            return;
+        }
+        let is_ready = state == State::Ready;
+        self.tell(Change::State(state));
+        for kind in ListKind::ALL {
+            if is_ready && self.status(kind) == ListStatus::Stale {
+                self.list(kind, Duration::ZERO);
+            }
         }
     }
 

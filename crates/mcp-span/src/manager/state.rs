@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::RetryPolicy;
 use super::backoff::RetryBackoff;
-use super::breaker::Breaker;
+use super::breaker::{CircuitBreaker, TooMany};
 use crate::error::Error;
 use crate::limits;
 
@@ -117,7 +117,7 @@ enum Phase {
 pub(super) struct Machine<W> {
     phase: Phase,
     backoff: RetryBackoff,
-    breaker: Breaker,
+    breaker: CircuitBreaker,
     /// Those who wait for a connection, and until when.
     waiting: Vec<(W, Instant)>,
     why: Option<Arc<Error>>,
@@ -143,7 +143,7 @@ impl<W> Machine<W> {
         Self {
             phase: Phase::Connecting { is_last: false },
             backoff: RetryBackoff::new(retry.clone()),
-            breaker: Breaker::new(retry.max_reconnects, retry.window),
+            breaker: CircuitBreaker::new(retry.max_reconnects, retry.window),
             waiting: Vec::new(),
             why: None,
             login: None,
@@ -190,7 +190,7 @@ impl<W> Machine<W> {
             Phase::Connecting { .. } | Phase::Pausing { .. } => {}
             Phase::Failed { .. } | Phase::Suspended { .. } => {
                 let is_soon = now < self.last_start + limits::RECONNECT_ON_USE;
-                if is_soon || !self.breaker.allows(now) {
+                if is_soon || self.breaker.count(now).is_err() {
                     return self.refuse(waiter);
                 }
                 self.start(true, now);
@@ -263,15 +263,13 @@ impl<W> Machine<W> {
         }
     }
 
-    /// The server has answered. Returns whether that was in doubt.
-    pub(super) fn answered(&mut self) -> bool {
-        let was_degraded = matches!(self.phase, Phase::Degraded { .. });
-        if was_degraded {
+    /// The server has answered.
+    pub(super) fn answered(&mut self) {
+        if let Phase::Degraded { .. } = self.phase {
             self.phase = Phase::Ready;
             self.why = None;
             self.backoff.reset();
         }
-        was_degraded
     }
 
     /// A login is pending, as this state says, or is over.
@@ -334,13 +332,14 @@ impl<W> Machine<W> {
 
     /// A pause is over: starts the next try, unless there were too many.
     fn try_again(&mut self, now: Instant) {
-        if self.breaker.allows(now) {
-            return self.start(!matches!(self.phase, Phase::Pausing { .. }), now);
+        match self.breaker.count(now) {
+            Ok(()) => self.start(!matches!(self.phase, Phase::Pausing { .. }), now),
+            Err(TooMany { until }) => {
+                let until = self.slow_try(now).map(|at| at.max(until));
+                self.phase = Phase::Suspended { until };
+                self.refuse_all();
+            }
         }
-        let room_at = self.breaker.has_room_at(now);
-        let until = self.slow_try(now).map(|at| at.max(room_at));
-        self.phase = Phase::Suspended { until };
-        self.refuse_all();
     }
 
     /// Waits for the next quick try, or gives up if there is none.
