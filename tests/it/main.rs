@@ -46,7 +46,8 @@
 //!   `http2`: many requests on one connection.
 //! - `library`: the client of the library, over each transport. `children`: servers that are child
 //!   processes. `manager`: many servers by their names; `manager_events`: what subscribers learn of
-//!   them; `manager_tools`: names of tools, allow and deny lists. `hundred`: that many at once.
+//!   them; `manager_login`: those that want a login; `manager_tools`: names of tools, allow and
+//!   deny lists. `hundred`: that many at once.
 //! - `commands_look`: lists of tools, resources and prompts. `commands_call`: calls. `commands_raw`:
 //!   reading, prompts, and any method. `commands_odd`: answers that fit no form.
 //!   `commands_terminal`: a person at a terminal.
@@ -135,6 +136,7 @@ mod login_process;
 mod login_words;
 mod manager;
 mod manager_events;
+mod manager_login;
 mod manager_tools;
 mod modern;
 mod params;
