@@ -283,7 +283,7 @@ impl ServerTask {
         });
     }
 
-    /// Shows what has changed. A server that is ready is asked for all that may be out of date.
+    /// Shows what has changed. A server that has become ready is asked for all its lists.
     fn publish(&mut self) {
         let state = self.machine.state();
         let has_changed = self.view.send_if_modified(|view| {
@@ -302,7 +302,7 @@ impl ServerTask {
         let is_ready = state == State::Ready;
         self.tell(Change::State(state));
         for kind in ListKind::ALL {
-            if is_ready && self.status(kind) == ListStatus::Stale {
+            if is_ready && !matches!(self.status(kind), ListStatus::Asked { .. }) {
                 self.list(kind, Duration::ZERO);
             }
         }
