@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use mcp_span::client::{Spec, Tool};
 use mcp_span::manager::{
-    CachedLists, Change, Event, Events, ListKind, ManagedServer, Manager, ManagerOptions, State,
+    CachedLists, ListKind, ManagedServer, Manager, ManagerOptions, ServerChange, ServerEvent,
+    ServerEvents, ServerState,
 };
 use mcp_span::{Client, Delivery, ErrorKind};
 use serde_json::{Value, json};
@@ -77,17 +78,17 @@ fn tools(manager: &Manager) -> (Vec<String>, bool) {
 }
 
 /// The next event of a manager that is open, for a reader that is quick.
-pub(crate) async fn next(events: &mut Events) -> Event {
+pub(crate) async fn next(events: &mut ServerEvents) -> ServerEvent {
     events.next().await.expect("the manager is there").expect("nothing is missed")
 }
 
 /// Waits until `server` is in a state of this name.
-pub(crate) async fn until(events: &mut Events, server: &str, state: &str) -> State {
+pub(crate) async fn until(events: &mut ServerEvents, server: &str, state: &str) -> ServerState {
     let waiting = async {
         loop {
             let event = next(events).await;
             match event.change {
-                Change::State(now) if *event.server == *server && now.as_str() == state => {
+                ServerChange::State(now) if *event.server == *server && now.as_str() == state => {
                     return now;
                 }
                 _ => {}
@@ -98,9 +99,10 @@ pub(crate) async fn until(events: &mut Events, server: &str, state: &str) -> Sta
 }
 
 /// Waits until the tools were listed anew.
-pub(crate) async fn listed(events: &mut Events) {
-    let waiting =
-        async { while !matches!(next(events).await.change, Change::List(ListKind::Tools)) {} };
+pub(crate) async fn listed(events: &mut ServerEvents) {
+    let waiting = async {
+        while !matches!(next(events).await.change, ServerChange::List(ListKind::Tools)) {}
+    };
     soon("a list of tools", waiting).await;
 }
 
@@ -129,7 +131,7 @@ async fn s1_46_last_known_tools_are_there_at_once_and_marked_until_the_server_ha
         Manager::start([("s", url(&server.url).cached(cached("old")))], ManagerOptions::default());
     let mut events = manager.events();
     assert_eq!(tools(&manager), (vec!["old".to_owned()], false));
-    assert_eq!(manager.state("s"), Some(State::Connecting { attempt: 1, why: None }));
+    assert_eq!(manager.state("s"), Some(ServerState::Connecting { attempt: 1, why: None }));
     server.saw("initialize").await;
     assert!(!manager.settled(Duration::from_millis(10)).await, "it holds, and that is seen");
     gate.open();
@@ -139,7 +141,7 @@ async fn s1_46_last_known_tools_are_there_at_once_and_marked_until_the_server_ha
     assert_eq!(manager.cached_lists()["s"], cached("new"), "for the next run");
     soon("goodbye", manager.close()).await;
     assert_eq!(tools(&manager), (vec!["new".to_owned()], false));
-    assert_eq!(manager.state("s"), Some(State::Closed));
+    assert_eq!(manager.state("s"), Some(ServerState::Closed));
     server.saw("DELETE").await;
 }
 
@@ -163,9 +165,12 @@ async fn a_slow_server_holds_up_nobody_and_a_broken_one_says_why() {
     assert_eq!((failure.kind, failure.delivery), (ErrorKind::Spawn, Delivery::NotDelivered));
     let states = manager.states();
     assert_eq!(states["hanging"].as_str(), "connecting");
-    assert_eq!((&states["demo"], &states["child"]), (&State::Ready, &State::Ready));
+    assert_eq!((&states["demo"], &states["child"]), (&ServerState::Ready, &ServerState::Ready));
     let why = states["missing"].why().unwrap();
-    assert!(matches!(states["missing"], State::Failed(_)), "what cannot heal is not tried again");
+    assert!(
+        matches!(states["missing"], ServerState::Failed(_)),
+        "what cannot heal is not tried again"
+    );
     assert!(why.hint.as_ref().unwrap().contains("PATH"), "{why}");
     let unknown = manager.call_on("nobody", "x", Value::Null).await.unwrap_err();
     assert_eq!(unknown.hint.unwrap(), "Known servers: child, demo, hanging, missing");
@@ -297,7 +302,8 @@ async fn a_remote_server_that_is_not_there_yet_is_tried_with_growing_pauses() {
     let mut events = manager.events();
     let waiting = async {
         loop {
-            let State::Connecting { attempt, why } = until(&mut events, "s", "connecting").await
+            let ServerState::Connecting { attempt, why } =
+                until(&mut events, "s", "connecting").await
             else {
                 unreachable!()
             };
@@ -356,7 +362,7 @@ async fn a_server_that_does_not_list_its_tools_is_ready_with_those_last_known() 
     assert!(manager.settled(PATIENCE).await, "there is nothing more to wait for");
     assert_eq!(tools(&manager), (vec!["old".to_owned()], false));
     soon("a call", manager.call_on("s", "x", Value::Null)).await.unwrap();
-    assert_eq!(manager.state("s"), Some(State::Ready));
+    assert_eq!(manager.state("s"), Some(ServerState::Ready));
     soon("goodbye", manager.close()).await;
 }
 
@@ -466,7 +472,7 @@ async fn the_servers_of_a_configuration_are_managed_and_a_wrong_one_harms_nobody
     let manager = Manager::start(servers, hasty());
     manager.settled(PATIENCE).await;
     let states: Vec<_> = manager.states().into_iter().collect();
-    assert!(states.iter().all(|(_, state)| matches!(state, State::Ready)), "{states:?}");
+    assert!(states.iter().all(|(_, state)| matches!(state, ServerState::Ready)), "{states:?}");
     let sum = manager.call_on("near", "add", json!({"a": 2, "b": 40})).await.unwrap();
     assert_eq!(sum.text(), "42");
     manager.close().await;

@@ -1,7 +1,7 @@
 //! What subscribers of a manager learn: notifications across reconnects, lists, and what they missed.
 
 use mcp_span::Notification;
-use mcp_span::manager::{Change, Events, Lagged, ListKind, Manager, ManagerOptions};
+use mcp_span::manager::{Lagged, ListKind, Manager, ManagerOptions, ServerChange, ServerEvents};
 use serde_json::{Value, json};
 
 use crate::manager::{child, hasty, listed, next, until, url, with_tool};
@@ -26,11 +26,11 @@ done
 "#;
 
 /// The next notification of any server.
-async fn notified(events: &mut Events) -> (String, Notification) {
+async fn notified(events: &mut ServerEvents) -> (String, Notification) {
     let waiting = async {
         loop {
             let event = next(events).await;
-            if let Change::Notification(notification) = event.change {
+            if let ServerChange::Notification(notification) = event.change {
                 return (event.server.to_string(), notification);
             }
         }
@@ -121,7 +121,7 @@ async fn a_slow_subscriber_learns_how_many_events_it_has_missed_and_a_quick_one_
         loop {
             let event = next(&mut slow).await;
             count += 1;
-            if let Change::Notification(notification) = event.change {
+            if let ServerChange::Notification(notification) = event.change {
                 count += notification.missed;
                 if notification.params["data"] == "crash" {
                     return;
@@ -171,7 +171,7 @@ async fn resource_templates_are_listed_anew_when_resources_have_changed() {
     let relisting = async {
         let mut kinds = Vec::new();
         while kinds.len() < 2 {
-            if let Change::List(kind) = next(&mut events).await.change {
+            if let ServerChange::List(kind) = next(&mut events).await.change {
                 kinds.push(kind);
             }
         }
@@ -191,7 +191,7 @@ async fn a_subscriber_that_comes_late_hears_what_happens_from_then_on() {
     let mut events = manager.events();
     soon("a connection", manager.reconnect("s")).await.unwrap();
     let event = next(&mut events).await;
-    assert!(matches!(event.change, Change::State(_)), "{event:?}");
+    assert!(matches!(event.change, ServerChange::State(_)), "{event:?}");
     until(&mut events, "s", "ready").await;
     listed(&mut events).await;
     soon("goodbye", manager.close()).await;
@@ -230,6 +230,6 @@ done
     soon("a call", manager.call_on("s", "x", Value::Null)).await.unwrap();
     soon("goodbye", manager.close()).await;
     while let Some(event) = events.next().await {
-        assert!(!matches!(event.unwrap().change, Change::Notification(_)), "nobody wants it");
+        assert!(!matches!(event.unwrap().change, ServerChange::Notification(_)), "nobody wants it");
     }
 }

@@ -8,7 +8,7 @@ use mcp_span::auth::oauth::{
 };
 use mcp_span::auth::{Credentials, Source};
 use mcp_span::client::{Server, Spec};
-use mcp_span::manager::{Events, ManagedServer, Manager, State};
+use mcp_span::manager::{ManagedServer, Manager, ServerEvents, ServerState};
 use mcp_span::secret::Scrubber;
 use mcp_span::{Client, Delivery, ErrorKind, limits, net};
 
@@ -55,9 +55,9 @@ fn guarded(provider: &Provider, login_wait: Duration) -> ManagedServer {
 }
 
 /// Waits until a person is needed; gives the page.
-async fn page(events: &mut Events) -> Arc<str> {
+async fn page(events: &mut ServerEvents) -> Arc<str> {
     match until(events, "s", "needs-login").await {
-        State::NeedsLogin { url, .. } => url,
+        ServerState::NeedsLogin { url, .. } => url,
         state => panic!("{state:?}"),
     }
 }
@@ -119,5 +119,5 @@ async fn a_manager_that_is_closed_during_a_login_does_not_wait_for_it() {
     let mut events = manager.events();
     page(&mut events).await;
     tokio::time::timeout(PATIENCE / 2, manager.close()).await.expect("an end");
-    assert_eq!(manager.state("s"), Some(State::Closed));
+    assert_eq!(manager.state("s"), Some(ServerState::Closed));
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::State;
+use super::ServerState;
 use crate::error::{Delivery, Error, ErrorKind};
 
 /// Whether a request's failure shows that the server is not there; its own errors show that it is.
@@ -34,35 +34,35 @@ pub(super) fn may_repeat(error: &Error) -> bool {
 }
 
 /// The error of a caller who gets no connection to `name`, which is in this state.
-pub(super) fn refused(name: &str, state: State) -> Error {
+pub(super) fn refused(name: &str, state: ServerState) -> Error {
     let error = match state {
-        State::Failed(why) | State::Degraded(why) | State::NeedsLogin { why, .. } => {
-            Error::clone(&why)
-        }
-        State::Suspended(why) => {
+        ServerState::Failed(why)
+        | ServerState::Degraded(why)
+        | ServerState::NeedsLogin { why, .. } => Error::clone(&why),
+        ServerState::Suspended(why) => {
             let message = format!("Server '{name}' keeps ending and is suspended: {why}");
             Error::new(ErrorKind::Closed, message)
                 .hint("Fix what ends it, then reconnect, or try again in half a minute")
         }
-        State::Connecting { why: Some(why), .. } => {
+        ServerState::Connecting { why: Some(why), .. } => {
             Error::new(ErrorKind::Timeout, format!("Server '{name}' is not ready yet: {why}"))
                 .hint("Try again later")
         }
-        State::Connecting { why: None, .. } | State::Ready => {
+        ServerState::Connecting { why: None, .. } | ServerState::Ready => {
             Error::new(ErrorKind::Timeout, format!("Server '{name}' is not ready yet"))
                 .hint("Try again later, or check whether the server hangs")
         }
-        State::Closed => closed(name),
+        ServerState::Closed => closed(name),
     };
     // Whatever became of the handshake: what was asked for now has not been sent.
     error.not_delivered()
 }
 
 /// The state of a server that waits for a person to do what `prompt` says.
-pub(super) fn login_pending(prompt: &str) -> State {
+pub(super) fn login_pending(prompt: &str) -> ServerState {
     let why = Error::login_pending(prompt);
     let url = why.login_url.as_deref().unwrap_or(prompt).into();
-    State::NeedsLogin { url, why: Arc::new(why) }
+    ServerState::NeedsLogin { url, why: Arc::new(why) }
 }
 
 /// The server was removed, or the manager closed.
@@ -131,10 +131,10 @@ mod tests {
     fn who_gets_no_connection_knows_that_nothing_was_sent_and_why() {
         let why = Arc::new(Error::new(ErrorKind::Closed, "it has ended: 7"));
         assert_eq!(why.delivery, Delivery::Unknown);
-        assert!(refused("a", State::Failed(Arc::clone(&why))).is_retryable());
-        let suspended = refused("a", State::Suspended(why));
+        assert!(refused("a", ServerState::Failed(Arc::clone(&why))).is_retryable());
+        let suspended = refused("a", ServerState::Suspended(why));
         assert!(suspended.message.contains("'a'") && suspended.message.contains("it has ended: 7"));
-        for state in [State::Connecting { attempt: 1, why: None }, State::Closed] {
+        for state in [ServerState::Connecting { attempt: 1, why: None }, ServerState::Closed] {
             let error = refused("a", state);
             assert_eq!(error.delivery, Delivery::NotDelivered);
             assert!(error.message.contains("'a'"), "{error}");
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn who_meets_a_pending_login_learns_its_page_and_its_code() {
         let state = login_pending("https://as/device and enter the code A-1, to h");
-        let State::NeedsLogin { url, .. } = &state else { panic!("{state:?}") };
+        let ServerState::NeedsLogin { url, .. } = &state else { panic!("{state:?}") };
         assert_eq!(&**url, "https://as/device");
         let error = refused("a", state);
         assert_eq!((error.kind, error.delivery), (ErrorKind::Login, Delivery::NotDelivered));

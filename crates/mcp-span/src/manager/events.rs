@@ -1,6 +1,6 @@
 //! What happens to the servers of a manager, for any number of subscribers.
 
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -9,25 +9,25 @@ use futures_core::Stream;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 
-use super::{ListKind, State};
+use super::{ListKind, ServerState};
 use crate::client::Notification;
 
 /// Something that has happened to one server.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Event {
+pub struct ServerEvent {
     /// The name of the server.
     pub server: Arc<str>,
     /// What has happened.
-    pub change: Change,
+    pub change: ServerChange,
 }
 
 /// What can happen to a server.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum Change {
+pub enum ServerChange {
     /// The server is in another state.
-    State(State),
+    State(ServerState),
     /// The server has listed this anew; see [`Manager::tools`](super::Manager::tools) and its
     /// siblings.
     List(ListKind),
@@ -43,28 +43,29 @@ pub enum Change {
 pub struct Lagged(pub u64);
 
 /// The events of all servers, in order, across reconnects; they end when the manager is closed.
-pub struct Events(Receiving);
+// A broadcast channel cannot be polled: a future waits for the next event.
+pub struct ServerEvents(Pin<Box<dyn Future<Output = Received> + Send>>);
 
-/// Waits for the next event and gives the receiver back: a broadcast channel cannot be polled.
-type Receiving = Pin<Box<dyn Future<Output = (Result<Event, RecvError>, Receiver<Event>)> + Send>>;
+/// What a receiver has got, and the receiver for the next one.
+type Received = (Result<ServerEvent, RecvError>, Receiver<ServerEvent>);
 
-impl Events {
-    pub(super) fn new(receiver: Receiver<Event>) -> Self {
+impl ServerEvents {
+    pub(super) fn new(receiver: Receiver<ServerEvent>) -> Self {
         Self(Box::pin(receive(receiver)))
     }
 
     /// The next event; `None` when there will be no more.
-    pub async fn next(&mut self) -> Option<Result<Event, Lagged>> {
+    pub async fn next(&mut self) -> Option<Result<ServerEvent, Lagged>> {
         poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await
     }
 }
 
-async fn receive(mut receiver: Receiver<Event>) -> (Result<Event, RecvError>, Receiver<Event>) {
+async fn receive(mut receiver: Receiver<ServerEvent>) -> Received {
     (receiver.recv().await, receiver)
 }
 
-impl Stream for Events {
-    type Item = Result<Event, Lagged>;
+impl Stream for ServerEvents {
+    type Item = Result<ServerEvent, Lagged>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let (received, receiver) = ready!(self.0.as_mut().poll(context));
@@ -77,9 +78,9 @@ impl Stream for Events {
     }
 }
 
-impl std::fmt::Debug for Events {
+impl std::fmt::Debug for ServerEvents {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Events").finish_non_exhaustive()
+        f.debug_struct("ServerEvents").finish_non_exhaustive()
     }
 }
 
@@ -92,10 +93,12 @@ mod tests {
     #[tokio::test]
     async fn a_slow_subscriber_learns_how_many_events_it_has_missed() {
         let (sender, receiver) = broadcast::channel(4);
-        let mut events = Events::new(receiver);
+        let mut events = ServerEvents::new(receiver);
         for number in 0..7 {
             let server = number.to_string().into();
-            sender.send(Event { server, change: Change::List(ListKind::Tools) }).unwrap();
+            sender
+                .send(ServerEvent { server, change: ServerChange::List(ListKind::Tools) })
+                .unwrap();
         }
         drop(sender);
         assert_eq!(events.next().await.unwrap().unwrap_err(), Lagged(3));

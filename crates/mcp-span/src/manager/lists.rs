@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::State;
+use super::ServerState;
 use crate::client::{Client, Item, Prompt, Resource, ResourceTemplate, Tool};
 use crate::error::Error;
 
@@ -83,14 +83,14 @@ pub(super) enum ListStatus {
 /// All that a program can see of one server without asking anybody.
 #[derive(Debug)]
 pub(super) struct View {
-    pub(super) state: State,
+    pub(super) state: ServerState,
     pub(super) cached: CachedLists,
     /// By [`ListKind`].
     pub(super) status: [ListStatus; ListKind::ALL.len()],
 }
 
 impl View {
-    pub(super) fn new(state: State, cached: CachedLists) -> Self {
+    pub(super) fn new(state: ServerState, cached: CachedLists) -> Self {
         Self { state, cached, status: Default::default() }
     }
 
@@ -102,8 +102,8 @@ impl View {
     pub(super) fn is_settled(&self) -> bool {
         let is_listed = |status| matches!(status, ListStatus::Current | ListStatus::Unlisted);
         match self.state {
-            State::Connecting { .. } => false,
-            State::Ready => self.status.into_iter().all(is_listed),
+            ServerState::Connecting { .. } => false,
+            ServerState::Ready => self.status.into_iter().all(is_listed),
             _ => true,
         }
     }
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_view_is_settled_when_each_list_is_there_or_refused() {
-        let mut view = View::new(State::Ready, cached("a"));
+        let mut view = View::new(ServerState::Ready, cached("a"));
         assert!(!view.is_settled() && !view.is_current(ListKind::Tools));
         view.status = [ListStatus::Current; 4];
         view.status[ListKind::Prompts as usize] = ListStatus::Unlisted;
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(view.status[ListKind::Tools as usize], ListStatus::Stale);
         let resources = view.status[ListKind::Resources as usize];
         assert_eq!(resources, ListStatus::Asked { again: true }, "its answer is still to come");
-        view.state = State::Closed;
+        view.state = ServerState::Closed;
         assert!(view.is_settled());
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Each server has a task of its own, so that a slow one holds up nobody. What a server has last
 //! listed is there at once, even before it is connected, and marked as such ([`ServerList`]). Each
-//! has a [`State`]; what happens to it, its notifications included, comes as [`Event`]s.
+//! has a [`ServerState`]; what happens to it, its notifications included, comes as [`ServerEvent`]s.
 //!
 //! A program that ends is started again, and a remote server that cannot be reached is tried again,
 //! after pauses that grow ([`RetryPolicy`]); one that does not stay up is left alone for a while. A
@@ -36,10 +36,10 @@ mod state;
 mod tool_filter;
 mod tool_names;
 
-pub use events::{Change, Event, Events, Lagged};
+pub use events::{Lagged, ServerChange, ServerEvent, ServerEvents};
 pub use lists::{CachedLists, ListKind, ServerList};
 pub use options::{ManagedServer, ManagerOptions, RetryPolicy};
-pub use state::State;
+pub use state::ServerState;
 pub use tool_filter::ToolFilter;
 
 use lists::View;
@@ -51,7 +51,7 @@ use server_task::{Command, ServerTask};
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// use mcp_span::manager::{Change, ManagedServer, Manager, ManagerOptions, ToolFilter};
+/// use mcp_span::manager::{ServerChange, ManagedServer, Manager, ManagerOptions, ToolFilter};
 /// use mcp_span::{Client, Demo};
 /// use serde_json::json;
 /// use std::time::Duration;
@@ -77,8 +77,8 @@ use server_task::{Command, ServerTask};
 /// while let Some(event) = events.next().await {
 ///     match event {
 ///         Ok(event) => match event.change {
-///             Change::State(state) => println!("{} is {}", event.server, state.as_str()),
-///             Change::Notification(told) => println!("{}: {}", event.server, told.method),
+///             ServerChange::State(state) => println!("{} is {}", event.server, state.as_str()),
+///             ServerChange::Notification(told) => println!("{}: {}", event.server, told.method),
 ///             _ => break,
 ///         },
 ///         Err(lagged) => println!("{lagged}"),
@@ -120,7 +120,7 @@ struct Servers {
     by_name: BTreeMap<Arc<str>, ServerHandle>,
     /// Each server's task holds a clone, the subscribers hold the other ends; `None` when the
     /// manager is closed.
-    events: Option<broadcast::Sender<Event>>,
+    events: Option<broadcast::Sender<ServerEvent>>,
 }
 
 impl Manager {
@@ -181,14 +181,14 @@ impl Manager {
 
     /// The state of a server; `None` if there is none of that name.
     #[must_use]
-    pub fn state(&self, name: &str) -> Option<State> {
+    pub fn state(&self, name: &str) -> Option<ServerState> {
         let servers = lock(&self.shared.servers);
         servers.by_name.get(name).map(|handle| handle.view.borrow().state.clone())
     }
 
     /// The states of all servers.
     #[must_use]
-    pub fn states(&self) -> BTreeMap<Arc<str>, State> {
+    pub fn states(&self) -> BTreeMap<Arc<str>, ServerState> {
         self.each(|name, view| (Arc::clone(name), view.state.clone()))
     }
 
@@ -328,11 +328,11 @@ impl Manager {
     /// notifications, whatever connections come and go. One that is not read in time is told how
     /// many events it has missed.
     #[must_use]
-    pub fn events(&self) -> Events {
+    pub fn events(&self) -> ServerEvents {
         let servers = lock(&self.shared.servers);
         // A closed manager has no events: this channel has no sender any more.
         let closed = || broadcast::Sender::new(1).subscribe();
-        Events::new(servers.events.as_ref().map_or_else(closed, broadcast::Sender::subscribe))
+        ServerEvents::new(servers.events.as_ref().map_or_else(closed, broadcast::Sender::subscribe))
     }
 
     /// Waits until each server is connected and has listed what it has, or cannot be connected to;

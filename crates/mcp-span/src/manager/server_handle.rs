@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout};
 use super::errors::{closed, may_repeat, shows_absence};
 use super::lists::View;
 use super::server_task::{Command, Waiter};
-use super::{State, ToolFilter};
+use super::{ServerState, ToolFilter};
 use crate::client::{CallResult, Client};
 use crate::error::{Error, ErrorKind};
 use crate::limits;
@@ -65,7 +65,7 @@ impl ServerHandle {
         arguments: impl Serialize,
     ) -> Result<CallResult, Error> {
         let result = client.call(tool, arguments).await;
-        let is_degraded = matches!(self.view.borrow().state, State::Degraded(_));
+        let is_degraded = matches!(self.view.borrow().state, ServerState::Degraded(_));
         let report = match &result {
             // The task itself notices the end of a connection.
             Err(error) if shows_absence(error) => {
@@ -89,7 +89,7 @@ impl ServerHandle {
     pub(super) async fn close(mut self) {
         let closing = async {
             self.tell(Command::Close).await;
-            let _ = self.view.wait_for(|view| view.state == State::Closed).await;
+            let _ = self.view.wait_for(|view| view.state == ServerState::Closed).await;
         };
         // The task has its own limit; this is for a runtime that does not run it.
         let _ = timeout(limits::MANAGER_CLOSES.saturating_mul(2), closing).await;
@@ -127,7 +127,8 @@ mod tests {
     /// A handle whose task serves these, one after the other.
     fn serving(clients: Vec<Client>) -> ServerHandle {
         let (commands, mut wishes) = mpsc::channel(1);
-        let view = watch::Sender::new(View::new(State::Ready, CachedLists::default())).subscribe();
+        let view =
+            watch::Sender::new(View::new(ServerState::Ready, CachedLists::default())).subscribe();
         tokio::spawn(async move {
             let mut clients = clients.into_iter();
             while let Some(wish) = wishes.recv().await {

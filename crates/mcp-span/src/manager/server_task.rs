@@ -14,8 +14,8 @@ use tracing::debug;
 use super::connection::{Connection, ConnectionEvent};
 use super::errors::{closed, is_trouble, login_pending, refused};
 use super::lists::{ListKind, ListStatus, View};
-use super::state::{Action, Machine, State};
-use super::{Change, Event, ManagedServer, RetryPolicy};
+use super::state::{Action, Machine, ServerState};
+use super::{ManagedServer, RetryPolicy, ServerChange, ServerEvent};
 use crate::client::{Client, Notification, Server};
 use crate::error::Error;
 use crate::limits;
@@ -61,7 +61,7 @@ pub(super) struct ServerTask {
     /// The manager's handles hold the other ends.
     view: watch::Sender<View>,
     /// The manager's subscribers hold the other ends.
-    events: broadcast::Sender<Event>,
+    events: broadcast::Sender<ServerEvent>,
 }
 
 impl ServerTask {
@@ -69,7 +69,7 @@ impl ServerTask {
         name: Arc<str>,
         mut server: ManagedServer,
         retry: &RetryPolicy,
-        events: broadcast::Sender<Event>,
+        events: broadcast::Sender<ServerEvent>,
     ) -> Self {
         let policy = &mut server.spec.policy;
         // A server that is not there is tried again by the machine, which says why; the bridge below
@@ -83,7 +83,7 @@ impl ServerTask {
             if let Some(own) = &own {
                 own(notification.clone());
             }
-            tell(&subscribers, &origin, Change::Notification(notification));
+            tell(&subscribers, &origin, ServerChange::Notification(notification));
         }));
         let logins = logins(&server.spec.server);
         let is_remote = matches!(server.spec.server, Server::Http(_));
@@ -110,7 +110,7 @@ impl ServerTask {
 
     /// Lives until it is told to close, or nobody can want anything any more.
     pub(super) async fn run(mut self, mut commands: mpsc::Receiver<Command>) {
-        self.tell(Change::State(self.machine.state()));
+        self.tell(ServerChange::State(self.machine.state()));
         loop {
             self.act();
             self.publish();
@@ -206,7 +206,7 @@ impl ServerTask {
                     self.list(kind, limits::RELIST_PAUSE);
                 }
                 self.machine.answered();
-                self.tell(Change::List(kind));
+                self.tell(ServerChange::List(kind));
             }
             ConnectionEvent::Listed(kind, Err(why)) => {
                 debug!(server = &*self.name, ?kind, "not listed: {why}");
@@ -290,7 +290,7 @@ impl ServerTask {
             let has_changed = view.state != state;
             if has_changed {
                 view.state = state.clone();
-                if state != State::Ready {
+                if state != ServerState::Ready {
                     view.mark_stale();
                 }
             }
@@ -299,8 +299,8 @@ impl ServerTask {
         if !has_changed {
             return;
         }
-        let is_ready = state == State::Ready;
-        self.tell(Change::State(state));
+        let is_ready = state == ServerState::Ready;
+        self.tell(ServerChange::State(state));
         for kind in ListKind::ALL {
             if is_ready && !matches!(self.status(kind), ListStatus::Asked { .. }) {
                 self.list(kind, Duration::ZERO);
@@ -308,7 +308,7 @@ impl ServerTask {
         }
     }
 
-    fn tell(&self, change: Change) {
+    fn tell(&self, change: ServerChange) {
         tell(&self.events, &self.name, change);
     }
 
@@ -344,9 +344,9 @@ impl ServerTask {
     }
 }
 
-fn tell(events: &broadcast::Sender<Event>, server: &Arc<str>, change: Change) {
+fn tell(events: &broadcast::Sender<ServerEvent>, server: &Arc<str>, change: ServerChange) {
     // Whether anybody listens is of no interest.
-    let _ = events.send(Event { server: Arc::clone(server), change });
+    let _ = events.send(ServerEvent { server: Arc::clone(server), change });
 }
 
 /// Tells what a person has to do, while a login is pending.

@@ -15,7 +15,7 @@ use crate::limits;
 /// The state of a server.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum State {
+pub enum ServerState {
     /// The server is being connected to, or its program started.
     Connecting {
         /// Which try this is, or will be after a pause; 1 is the first.
@@ -44,7 +44,7 @@ pub enum State {
     Closed,
 }
 
-impl State {
+impl ServerState {
     /// The stable text form.
     #[must_use]
     pub fn as_str(&self) -> &'static str {
@@ -83,7 +83,7 @@ pub(super) enum Action<W> {
     /// Here is the connection.
     Serve(W),
     /// There is none, because of this state.
-    Refuse(W, State),
+    Refuse(W, ServerState),
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -122,7 +122,7 @@ pub(super) struct Machine<W> {
     waiting: Vec<(W, Instant)>,
     why: Option<Arc<Error>>,
     /// What a person has to do, if a login is pending.
-    login: Option<State>,
+    login: Option<ServerState>,
     /// How long those who wait do so while a login is pending.
     login_wait: Duration,
     attempt: u32,
@@ -161,19 +161,19 @@ impl<W> Machine<W> {
         self.actions.pop_front()
     }
 
-    pub(super) fn state(&self) -> State {
-        let connecting = |attempt| State::Connecting { attempt, why: self.why.clone() };
+    pub(super) fn state(&self) -> ServerState {
+        let connecting = |attempt| ServerState::Connecting { attempt, why: self.why.clone() };
         match (&self.phase, &self.login, &self.why) {
-            (Phase::Closed, ..) => State::Closed,
+            (Phase::Closed, ..) => ServerState::Closed,
             (Phase::Connecting { .. } | Phase::Ready | Phase::Degraded { .. }, Some(login), _) => {
                 login.clone()
             }
-            (Phase::Ready, ..) => State::Ready,
-            (Phase::Degraded { .. }, _, Some(why)) => State::Degraded(Arc::clone(why)),
-            (Phase::Suspended { .. }, _, Some(why)) => State::Suspended(Arc::clone(why)),
+            (Phase::Ready, ..) => ServerState::Ready,
+            (Phase::Degraded { .. }, _, Some(why)) => ServerState::Degraded(Arc::clone(why)),
+            (Phase::Suspended { .. }, _, Some(why)) => ServerState::Suspended(Arc::clone(why)),
             // What is tried once more for a caller has failed until it succeeds.
             (Phase::Failed { .. } | Phase::Connecting { is_last: true }, _, Some(why)) => {
-                State::Failed(Arc::clone(why))
+                ServerState::Failed(Arc::clone(why))
             }
             (Phase::Pausing { .. }, ..) => connecting(self.attempt.saturating_add(1)),
             _ => connecting(self.attempt),
@@ -273,7 +273,7 @@ impl<W> Machine<W> {
     }
 
     /// A login is pending, as this state says, or is over.
-    pub(super) fn login(&mut self, login: Option<State>, now: Instant) {
+    pub(super) fn login(&mut self, login: Option<ServerState>, now: Instant) {
         self.login = login;
         if self.login.is_some() {
             let soonest = now + self.login_wait;

@@ -66,16 +66,16 @@ fn a_server_that_is_not_there_is_tried_four_times_more_and_has_then_failed() {
     // S1-46
     let mut now = Instant::now();
     let mut server = machine(true, now);
-    assert_eq!(server.state(), State::Connecting { attempt: 1, why: None });
+    assert_eq!(server.state(), ServerState::Connecting { attempt: 1, why: None });
     for (attempt, pause) in [(2, 500), (3, 1000), (4, 2000), (5, 4000)] {
         server.failed(failure(ErrorKind::Connect), now);
         assert!(actions(&mut server).is_empty());
-        let State::Connecting { attempt: coming, why: Some(_) } = server.state() else {
+        let ServerState::Connecting { attempt: coming, why: Some(_) } = server.state() else {
             panic!("{:?}", server.state())
         };
         assert_eq!(coming, attempt);
         assert_eq!(next_try(&mut server, &mut now), Duration::from_millis(pause));
-        let State::Connecting { attempt: shown, why: Some(_) } = server.state() else {
+        let ServerState::Connecting { attempt: shown, why: Some(_) } = server.state() else {
             panic!("{:?}", server.state())
         };
         assert_eq!(shown, attempt);
@@ -103,7 +103,7 @@ fn a_remote_server_that_had_been_there_is_tried_slowly_for_ever() {
     next(&mut server, &mut now);
     assert_eq!(server.state().as_str(), "failed", "and during one");
     server.connected();
-    assert_eq!(server.state(), State::Ready);
+    assert_eq!(server.state(), ServerState::Ready);
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn a_program_that_ends_as_soon_as_it_is_up_is_left_alone_after_five_restarts() {
     assert_eq!(server.wake_at(), None);
     // Callers do not change that for now.
     server.want(1, now + SECOND, now + 2 * SECOND);
-    assert!(matches!(actions(&mut server)[..], [Action::Refuse(1, State::Suspended(_))]));
+    assert!(matches!(actions(&mut server)[..], [Action::Refuse(1, ServerState::Suspended(_))]));
     let later = now + 30 * SECOND;
     server.want(2, later + SECOND, later);
     assert!(connects(&mut server), "but later they do");
@@ -152,11 +152,11 @@ fn what_a_person_has_to_mend_is_not_tried_again_unasked() {
     let mut server = machine(true, now);
     server.want(1, now + SECOND, now);
     server.failed(failure(ErrorKind::Spawn), now);
-    assert!(matches!(actions(&mut server)[..], [Action::Refuse(1, State::Failed(_))]));
+    assert!(matches!(actions(&mut server)[..], [Action::Refuse(1, ServerState::Failed(_))]));
     assert_eq!((server.state().as_str(), server.wake_at()), ("failed", None));
     // Who wants something of it has it tried, once a second at most (C30).
     server.want(2, now + SECOND, now + SECOND / 2);
-    assert!(matches!(actions(&mut server)[..], [Action::Refuse(2, State::Failed(_))]));
+    assert!(matches!(actions(&mut server)[..], [Action::Refuse(2, ServerState::Failed(_))]));
     server.want(3, now + 9 * SECOND, now + SECOND);
     assert!(connects(&mut server));
     server.want(4, now + 9 * SECOND, now + SECOND);
@@ -175,7 +175,7 @@ fn callers_wait_for_the_next_try_but_not_longer_than_they_want_to() {
     server.failed(failure(ErrorKind::Connect), now);
     next_try(&mut server, &mut now);
     let (_, refused) = next(&mut server, &mut now);
-    let [Action::Refuse(1, State::Connecting { why: Some(_), .. })] = refused[..] else {
+    let [Action::Refuse(1, ServerState::Connecting { why: Some(_), .. })] = refused[..] else {
         panic!("{refused:?}")
     };
     server.connected();
@@ -203,10 +203,10 @@ fn a_server_that_is_away_is_pinged_until_it_answers() {
         server.unreachable(failure(ErrorKind::Connect), now);
     }
     server.answered();
-    assert_eq!((server.state(), server.wake_at()), (State::Ready, None));
+    assert_eq!((server.state(), server.wake_at()), (ServerState::Ready, None));
 }
 
-fn login() -> Option<State> {
+fn login() -> Option<ServerState> {
     Some(super::super::errors::login_pending("https://as/login to h"))
 }
 
@@ -216,17 +216,19 @@ fn a_server_that_waits_for_a_login_says_so_until_it_is_connected() {
     let mut server = machine(true, now);
     server.want(1, now + 60 * SECOND, now);
     server.login(login(), now);
-    let State::NeedsLogin { url, .. } = server.state() else { panic!("{:?}", server.state()) };
+    let ServerState::NeedsLogin { url, .. } = server.state() else {
+        panic!("{:?}", server.state())
+    };
     assert_eq!(&*url, "https://as/login");
     server.want(2, now + 60 * SECOND, now + SECOND);
     let (waited, refused) = next(&mut server, &mut now);
     assert_eq!(waited, LOGIN_WAIT, "nobody waits for a person for long");
-    assert!(matches!(refused[..], [Action::Refuse(1, State::NeedsLogin { .. })]));
+    assert!(matches!(refused[..], [Action::Refuse(1, ServerState::NeedsLogin { .. })]));
     server.login(None, now);
-    assert_eq!(server.state(), State::Connecting { attempt: 1, why: None });
+    assert_eq!(server.state(), ServerState::Connecting { attempt: 1, why: None });
     server.connected();
     assert!(matches!(actions(&mut server)[..], [Action::Serve(2)]));
-    assert_eq!(server.state(), State::Ready);
+    assert_eq!(server.state(), ServerState::Ready);
     // A token may also be refused later.
     server.login(login(), now);
     assert_eq!(server.state().as_str(), "needs-login");
@@ -242,7 +244,7 @@ fn a_login_that_comes_to_nothing_is_a_failure() {
     server.failed(failure(ErrorKind::Login), now);
     assert_eq!(server.state().as_str(), "failed");
     server.close();
-    assert_eq!(server.state(), State::Closed);
+    assert_eq!(server.state(), ServerState::Closed);
 }
 
 #[test]
@@ -251,7 +253,7 @@ fn what_is_closed_stays_closed() {
     let mut server = machine(true, now);
     server.want(1, now + SECOND, now);
     server.close();
-    assert!(matches!(actions(&mut server)[..], [Action::Refuse(1, State::Closed)]));
+    assert!(matches!(actions(&mut server)[..], [Action::Refuse(1, ServerState::Closed)]));
     server.connected();
     server.failed(failure(ErrorKind::Connect), now);
     server.lost(failure(ErrorKind::Closed), now);
@@ -261,10 +263,12 @@ fn what_is_closed_stays_closed() {
     server.want(2, now, now);
     server.reconnect(3, now, now);
     let refused = actions(&mut server);
-    let [Action::Refuse(2, State::Closed), Action::Refuse(3, State::Closed)] = refused[..] else {
+    let [Action::Refuse(2, ServerState::Closed), Action::Refuse(3, ServerState::Closed)] =
+        refused[..]
+    else {
         panic!("{refused:?}")
     };
-    assert_eq!((server.state(), server.wake_at()), (State::Closed, None));
+    assert_eq!((server.state(), server.wake_at()), (ServerState::Closed, None));
 }
 
 /// Something that happens.
