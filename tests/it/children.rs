@@ -295,3 +295,20 @@ async fn a_program_whose_handshake_nobody_waits_for_any_more_is_ended() {
     connecting.abort();
     gone(&pid).await;
 }
+
+#[tokio::test]
+async fn a_requests_own_timeout_is_longer_than_the_links_over_pipes() {
+    let nursery = Nursery::new();
+    let script = r#"hello; n=2; while read -r line; do case "$line" in
+        *cancelled*) ;;
+        *) sleep 0.7; answer $n '{}'; n=$((n+1));;
+    esac; done"#;
+    let mut spec = mcp_span::client::Spec::child(nursery.settings(script));
+    spec.set_timeouts(mcp_span::limits::Timeouts::all(Duration::from_millis(200)));
+    let client = soon("a connection", mcp_span::Client::builder(spec).connect()).await.unwrap();
+    let failure = soon("an end", async { client.call("x", ()).await }).await.unwrap_err();
+    assert_eq!((failure.kind, failure.delivery), (Kind::Timeout, Delivery::Unknown));
+    let patient = async { client.call("x", ()).timeout(Duration::from_secs(60)).await };
+    soon("an answer", patient).await.unwrap();
+    client.close().await;
+}

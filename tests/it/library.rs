@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use mcp_span::client::Spec;
 use mcp_span::error::{Delivery, Kind};
-use mcp_span::{Client, Error, Stage};
 use mcp_span::transport::{child, http};
+use mcp_span::{Client, Error, Stage};
 use serde_json::json;
 
-use crate::support::{Gate, Hub, Reply, Server, polite, result, soon};
+use crate::support::hub::acknowledged;
+use crate::support::{Gate, Hub, Manners, Provider, Reply, Server, polite, result, soon};
 
 fn http(url: &str) -> http::HttpSettings {
     http::HttpSettings::new(url.parse().expect("a URL"))
@@ -236,4 +237,59 @@ async fn what_a_server_asks_reaches_the_handler_over_http() {
     let answer = answered.iter().find(|r| !r.json()["result"].is_null()).unwrap();
     assert_eq!(answer.json()["result"]["asked"], "roots/list");
     client.close().await;
+}
+
+#[tokio::test]
+async fn a_requests_own_timeout_is_longer_than_the_links_over_http() {
+    let server = Server::start(|r| match &*r.what() {
+        "tools/call" => Reply::sse().pause(700).event(result(r.id(), "{}")).end(),
+        _ => polite(r),
+    })
+    .await;
+    let hub = Hub::start(|r, hub| {
+        (r.what() == "tools/call").then(|| {
+            hub.newest().pause(700);
+            hub.say(result(r.id(), "{}"));
+            acknowledged()
+        })
+    })
+    .await;
+    for url in [&server.url, &hub.url] {
+        let client = Client::builder(url).timeout(Duration::from_millis(200));
+        let client = soon("a connection", client.connect()).await.unwrap();
+        let failure = soon("an end", async { client.call("x", ()).await }).await.unwrap_err();
+        assert!(failure.message.ends_with("timeout after 200ms"), "{failure}");
+        let patient = async { client.call("x", ()).timeout(Duration::from_secs(60)).await };
+        soon("an answer", patient).await.unwrap();
+        client.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_login_that_nobody_has_done_is_an_error_with_its_address() {
+    let provider = Provider::start(Manners::default()).await;
+    let folder = tempfile::tempdir().unwrap();
+    let connecting = || {
+        let builder = Client::builder(&provider.url).login_wait(Duration::from_millis(300));
+        builder.state_dir(folder.path())
+    };
+    let error = soon("an error", connecting().connect()).await.unwrap_err();
+    assert_eq!((error.kind, error.delivery), (Kind::Login, Delivery::NotDelivered), "{error:?}");
+    let page = error.login_url.expect("where to log in");
+    assert!(page.starts_with(&provider.server().url[..16]), "{page}");
+    // The page is served on: whoever goes there is logged in.
+    let browser =
+        std::process::Command::new("curl").args(["-sL", "-o", "/dev/null", &page]).spawn();
+    let logged_in = async {
+        loop {
+            match connecting().connect().await {
+                Ok(client) => return client,
+                Err(error) => assert_eq!(error.kind, Kind::Login, "{error:?}"),
+            }
+        }
+    };
+    let client = soon("a client", logged_in).await;
+    assert!(client.server()["serverInfo"]["name"].is_string());
+    client.close().await;
+    browser.unwrap().wait().unwrap();
 }

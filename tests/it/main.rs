@@ -44,8 +44,8 @@
 //!   rest. `standing_in`: what a client is told while a person logs in.
 //! - `secure`: https, and which servers are trusted. `identity`: client certificates, and bad files.
 //!   `http2`: many requests on one connection.
-//! - `library`: the client of the library, over each transport. `children`: servers that are child
-//!   processes. `manager`: many servers by their names; `manager_events`: what subscribers learn of
+//! - `library`: the client of the library, over each transport. `examples`: its programs.
+//!   `children`: servers that are child processes. `manager`: many servers by their names; `manager_events`: what subscribers learn of
 //!   them; `manager_login`: those that want a login; `manager_tools`: names of tools, allow and
 //!   deny lists. `hundred`: that many at once.
 //! - `commands_look`: lists of tools, resources and prompts. `commands_call`: calls. `commands_raw`:
@@ -102,6 +102,7 @@ mod eras;
 mod eras_asking;
 mod eras_failing;
 mod eras_modern;
+mod examples;
 mod failures;
 mod faults;
 mod finding;

@@ -107,6 +107,8 @@ pub enum ErrorKind {
     TooLarge,
     /// The URL is not one that HTTP can carry.
     BadUrl,
+    /// The options of the server make no sense.
+    InvalidOptions,
     /// Too much is waiting for its answer.
     Overloaded,
     /// There are no credentials to be had.
@@ -155,6 +157,7 @@ pub enum Delivery {
 
 impl Error {
     /// A failure after which nothing is known about the request's fate.
+    #[doc(hidden)]
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self {
             kind,
@@ -171,6 +174,7 @@ impl Error {
     }
 
     /// A server's own error.
+    #[doc(hidden)]
     #[must_use]
     pub fn from_rpc(rpc: RpcError) -> Self {
         let message = format!("MCP error {}: {}", rpc.code, rpc.message);
@@ -179,6 +183,7 @@ impl Error {
 
     /// Somebody has to log in before the request can be sent; `prompt` says where, and what for. What
     /// is too long for the sentence stands beside it: half an address leads nowhere.
+    #[doc(hidden)]
     #[must_use]
     pub fn login_pending(prompt: &str) -> Self {
         let page = prompt.split_whitespace().find(|word| word.contains("://"));
@@ -194,6 +199,7 @@ impl Error {
     }
 
     /// The failure of what waited for a login that has no page to be named.
+    #[doc(hidden)]
     #[must_use]
     pub fn login_unshown() -> Self {
         let message = "A login is under way, perhaps in another process, and takes too long";
@@ -201,6 +207,7 @@ impl Error {
     }
 
     /// The same failure with the knowledge that the server did not carry the request out.
+    #[doc(hidden)]
     #[must_use]
     pub fn not_delivered(mut self) -> Self {
         self.delivery = Delivery::NotDelivered;
@@ -208,6 +215,7 @@ impl Error {
     }
 
     /// Adds the cause in the words of the layer below.
+    #[doc(hidden)]
     #[must_use]
     pub fn because(mut self, reason: impl fmt::Display) -> Self {
         self.reason = Some(reason.to_string().into());
@@ -215,6 +223,7 @@ impl Error {
     }
 
     /// Adds what to do next.
+    #[doc(hidden)]
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
@@ -223,6 +232,7 @@ impl Error {
 
     /// Whether it says nothing about the server but that it is not to be had: nobody is there, or
     /// somebody who turns everything away because the server is not ready.
+    #[doc(hidden)]
     #[must_use]
     pub fn is_unreachable(&self) -> bool {
         let is_absent = matches!(
@@ -273,6 +283,7 @@ impl Error {
             | ErrorKind::Proxy
             | ErrorKind::ProxyAuth
             | ErrorKind::BadUrl
+            | ErrorKind::InvalidOptions
             | ErrorKind::Credentials
             | ErrorKind::Login
             | ErrorKind::Redirect => Stage::Connect,

@@ -77,7 +77,10 @@ pub(super) async fn check(
     let lines = Arc::clone(&heard);
     settings.on_stderr = Some(Arc::new(move |line: &str| locked(&lines).note(line)));
     let mut spec = Spec::child(settings);
-    spec.set_timeouts(Timeouts { quick: Some(check_options.limit), work: Some(check_options.limit) });
+    spec.set_timeouts(Timeouts {
+        quick: Some(check_options.limit),
+        work: Some(check_options.limit),
+    });
     activity.now("starting");
     let begun = Instant::now();
     match contents::connect(spec, Options::default(), check_options.limit).await {
@@ -90,9 +93,7 @@ pub(super) async fn check(
         Err(failure) => {
             let is_missing = findings.iter().any(|finding| finding.status == Status::Failed);
             findings.push(match failure.kind {
-                Kind::Spawn if is_missing => {
-                    Finding::skipped("start", "there is nothing to start")
-                }
+                Kind::Spawn if is_missing => Finding::skipped("start", "there is nothing to start"),
                 _ => unstarted(&failure),
             });
             let why = "there was no handshake";

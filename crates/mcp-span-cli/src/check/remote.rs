@@ -259,8 +259,10 @@ impl Visit {
         if said.is_none() {
             let server = client.server();
             findings.push(
-                contents::server(server, &server["serverInfo"])
-                    .detail(format!("revision: {}", crate::report::plain(client.protocol_version()))),
+                contents::server(server, &server["serverInfo"]).detail(format!(
+                    "revision: {}",
+                    crate::report::plain(client.protocol_version())
+                )),
             );
         }
         findings.push(contents::count(&client, limit).await);

@@ -7,7 +7,8 @@ use serde_json::value::RawValue;
 use super::Failure;
 use super::visit::{self, Guest, Outcome, Trouble};
 use super::visit_args::Visit;
-use mcp_span::{Error, Item};
+use mcp_span::Error;
+use mcp_span::client::Item;
 use mcp_span::lenient::lenient;
 use mcp_span::message::Members;
 

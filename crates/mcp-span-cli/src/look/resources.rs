@@ -6,8 +6,8 @@ use serde_json::value::RawValue;
 use super::{is_unknown, json_list, list, objects, print_list};
 use crate::report;
 use crate::visit::{Guest, Outcome, Page, Trouble, count, one_line};
-use mcp_span::{Error, client};
 use mcp_span::lenient::lenient;
+use mcp_span::{Error, client};
 
 pub(super) async fn show(guest: Guest) -> Outcome {
     if !guest.words.is_empty() {

@@ -104,11 +104,7 @@ fn visit(typed: &Visit, work: Work) -> Result<ExitCode, Failure> {
     oauth::warn(&typed.connect);
     let status = Status::new("connecting");
     let Offer { capabilities, handler } = asked::offer(&status, typed.roots);
-    let options = Options {
-        capabilities,
-        handler: Some(handler),
-        ..Options::default()
-    };
+    let options = Options { capabilities, handler: Some(handler), ..Options::default() };
     let (words, is_json) = (typed.words.clone(), typed.json);
     let is_verbose = typed.connect.log.verbose;
     let hidden_tools = spec.stages.hidden_tools.clone();

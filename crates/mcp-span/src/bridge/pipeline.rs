@@ -259,8 +259,8 @@ impl Pipeline {
                     }
                     Output::Failed { request, error } => {
                         let stood_in = self.has_stand_in.then_some(&self.engine);
-                        let stood_in =
-                            stood_in.and_then(|engine| stand_in::on_failed(engine, &request, &error));
+                        let stood_in = stood_in
+                            .and_then(|engine| stand_in::on_failed(engine, &request, &error));
                         let answer = stood_in.unwrap_or_else(|| reply::error(request.id(), &error));
                         self.send_to_client(answer, now);
                     }

@@ -1,8 +1,9 @@
 //! A bridge inside a program: a client's link on one side, any server on the other.
 
 use super::builder::{Place, Target};
-use crate::bridge::{self, BridgeEnd, ServerLink};
+use crate::bridge::{self, BridgeEnd};
 use crate::error::Error;
+use crate::options::Context;
 use crate::transport::Link;
 
 /// Joins an MCP client to a server, whatever transport and revision each of them speaks.
@@ -28,12 +29,19 @@ use crate::transport::Link;
 pub struct Bridge {
     client: Link,
     server: Target,
+    context: Context,
 }
 
 impl Bridge {
     /// A bridge from the client at the other end of `client` to `server`.
     pub fn new(client: Link, server: impl Into<Target>) -> Self {
-        Self { client, server: server.into() }
+        Self { client, server: server.into(), context: Context::default() }
+    }
+
+    /// What the server's options may refer to, such as variables.
+    pub fn context(mut self, context: Context) -> Self {
+        self.context = context;
+        self
     }
 
     /// Carries messages until the client closes its input, or the server ends.
@@ -50,17 +58,16 @@ impl Bridge {
     /// # Errors
     ///
     /// When the server cannot be started, or its URL cannot be used.
-    pub async fn run_until(
-        self,
-        shutdown: impl Future<Output = ()>,
-    ) -> Result<BridgeEnd, Error> {
-        let (server, policy, stages) = match self.server.0? {
-            Place::Server(spec) => {
-                let (policy, stages) = (spec.policy(), spec.stages.clone());
-                (spec.link()?, policy, stages)
+    pub async fn run_until(self, shutdown: impl Future<Output = ()>) -> Result<BridgeEnd, Error> {
+        let spec = match self.server.0 {
+            Place::Options(server) => server.resolve(&self.context)?,
+            Place::Spec(spec) => *spec,
+            Place::Link(link) => {
+                let (policy, stages) = Default::default();
+                return Ok(bridge::run(self.client, link, policy, stages, shutdown).await);
             }
-            Place::Link(link) => (ServerLink::from(link), Default::default(), Default::default()),
         };
-        Ok(bridge::run(self.client, server, policy, stages, shutdown).await)
+        let (policy, stages) = (spec.policy(), spec.stages.clone());
+        Ok(bridge::run(self.client, spec.link()?, policy, stages, shutdown).await)
     }
 }

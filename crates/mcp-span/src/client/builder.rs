@@ -2,20 +2,22 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{HeaderName, HeaderValue};
 use serde::Serialize;
 use serde_json::{Value, json};
 use url::Url;
 
 use super::handlers::{Answering, Handler, ServerRequest};
 use super::notifications::Notification;
-use super::spec::{Server, Spec};
+use super::spec::Spec;
 use super::{CallResult, Client};
 use crate::error::{Error, ErrorKind, RpcError};
 use crate::limits::Timeouts;
+use crate::options::{Context, Header, ServerOptions};
+use crate::secret::Secret;
 use crate::transport::Link;
 
 /// Who the client is, what it can do, and who hears what happens.
@@ -51,24 +53,21 @@ impl fmt::Debug for Options {
     }
 }
 
-/// What can be connected to: a URL, a described server, or a [`Link`].
+/// What can be connected to: a URL, a server that is described by [`ServerOptions`], or a [`Link`].
 #[derive(Debug)]
-pub struct Target(pub(super) Result<Place, Error>);
+pub struct Target(pub(super) Place);
 
 #[derive(Debug)]
 pub(super) enum Place {
-    Server(Box<Spec>),
+    Options(Box<ServerOptions>),
+    /// Options that were resolved already.
+    Spec(Box<Spec>),
     Link(Link),
 }
 
 impl From<&str> for Target {
     fn from(url: &str) -> Self {
-        let url = Url::parse(url).map_err(|why| {
-            Error::new(ErrorKind::BadUrl, format!("'{url}' is not a URL: {why}"))
-                .hint("Write it like https://example.com/mcp")
-                .not_delivered()
-        });
-        url.map_or_else(|error| Self(Err(error)), Self::from)
+        Self::from(ServerOptions::from_url(url))
     }
 }
 
@@ -78,27 +77,27 @@ impl From<&String> for Target {
     }
 }
 
-impl From<Url> for Target {
-    fn from(url: Url) -> Self {
-        Self::from(Spec::url(url))
-    }
-}
-
 impl From<&Url> for Target {
     fn from(url: &Url) -> Self {
-        Self::from(url.clone())
+        Self::from(url.as_str())
     }
 }
 
-impl From<Spec> for Target {
-    fn from(spec: Spec) -> Self {
-        Self(Ok(Place::Server(Box::new(spec))))
+impl From<ServerOptions> for Target {
+    fn from(options: ServerOptions) -> Self {
+        Self(Place::Options(Box::new(options)))
     }
 }
 
 impl From<Link> for Target {
     fn from(link: Link) -> Self {
-        Self(Ok(Place::Link(link)))
+        Self(Place::Link(link))
+    }
+}
+
+impl From<Spec> for Target {
+    fn from(spec: Spec) -> Self {
+        Self(Place::Spec(Box::new(spec)))
     }
 }
 
@@ -148,49 +147,90 @@ pub async fn call(
 /// # Ok(())
 /// # }
 /// ```
+///
+/// What has no method here is a field of [`ServerOptions`]. A link has none of these options but the
+/// timeout.
 #[derive(Debug)]
 #[must_use = "a connection is made by `connect`"]
 pub struct ClientBuilder {
-    target: Target,
+    place: Place,
+    context: Context,
     options: Options,
     handlers: Handlers,
+    timeouts: Timeouts,
 }
 
 impl ClientBuilder {
-    pub(super) fn new(target: Target) -> Self {
-        Self { target, options: Options::default(), handlers: Handlers::default() }
+    pub(super) fn new(Target(place): Target) -> Self {
+        Self {
+            place,
+            context: Context::default(),
+            options: Options::default(),
+            handlers: Handlers::default(),
+            timeouts: Timeouts::default(),
+        }
     }
 
     /// A header of every HTTP request.
     pub fn header(self, name: &str, value: &str) -> Self {
-        let header = HeaderName::from_bytes(name.as_bytes());
-        let (Ok(name), Ok(mut value)) = (header, HeaderValue::from_str(value)) else {
-            let text = format!("'{name}' is not a valid header");
-            return self.refused(Error::new(ErrorKind::InvalidRequest, text).not_delivered());
-        };
-        value.set_sensitive(true);
-        self.http(|http| drop(http.headers.insert(name, value)))
+        let header = Header::new(name, value);
+        self.set(|server| server.headers.get_or_insert_default().push(header))
     }
 
     /// A bearer token for every HTTP request.
-    pub fn bearer_token(self, token: &str) -> Self {
-        self.header("Authorization", &format!("Bearer {token}"))
+    pub fn bearer_token(self, token: Secret) -> Self {
+        self.set(|server| server.bearer_token = Some(token))
+    }
+
+    /// A file with a bearer token; it is read again when it was replaced.
+    pub fn bearer_file(self, path: impl Into<PathBuf>) -> Self {
+        self.set(|server| server.bearer_file = Some(path.into()))
+    }
+
+    /// A command that prints a bearer token; it is run again when the server refuses the token.
+    pub fn bearer_command(self, command: impl Into<String>) -> Self {
+        self.set(|server| server.bearer_command = Some(command.into()))
+    }
+
+    /// The directory in which the tokens of OAuth logins are kept; without one, they are gone with
+    /// the program.
+    pub fn state_dir(self, path: impl Into<PathBuf>) -> Self {
+        self.set(|server| server.state_dir = Some(path.into()))
+    }
+
+    /// How long requests wait for a person to log in before they fail with [`ErrorKind::Login`](crate::ErrorKind::Login).
+    pub fn login_wait(self, limit: Duration) -> Self {
+        self.set(|server| server.oauth_wait = Some(limit))
+    }
+
+    /// Hears where a person has to log in, as soon as that is known; for as long as
+    /// [`Self::login_wait`] allows, the request waits for it.
+    pub fn on_login(mut self, heard: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.context.show = Some(Arc::new(move |prompt, _| heard(&prompt.to_string())));
+        self
+    }
+
+    /// What the options may refer to, such as variables.
+    pub fn context(mut self, context: Context) -> Self {
+        self.context = context;
+        self
+    }
+
+    /// A variable for a server that is a program.
+    pub fn env(self, name: impl Into<String>, value: Secret) -> Self {
+        self.set(|server| server.env.get_or_insert_default().push((name.into(), value)))
     }
 
     /// How long the server may be silent while a request waits; zero for as long as it likes. The
     /// default is 30 seconds for lists and the handshake, and five minutes for calls.
-    pub fn timeout(self, limit: Duration) -> Self {
-        self.spec(|spec| spec.set_timeouts(Timeouts::all(limit)))
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.timeouts = Timeouts::all(limit);
+        self.set(|server| server.timeout = Some(limit))
     }
 
     /// How long [`Self::connect`] waits for a server that cannot be reached.
     pub fn connect_wait(self, limit: Duration) -> Self {
-        self.spec(|spec| spec.policy.connect_wait = limit)
-    }
-
-    /// How long requests wait for a person to log in before they fail with [`ErrorKind::Login`].
-    pub fn login_wait(self, limit: Duration) -> Self {
-        self.spec(|spec| spec.policy.login_wait = limit).http(|http| http.login_wait = limit)
+        self.set(|server| server.connect_wait = Some(limit))
     }
 
     /// The name and version that the server is told.
@@ -279,7 +319,7 @@ impl ClientBuilder {
     /// # Errors
     ///
     /// When the server cannot be reached or started, or refuses the handshake. Where a person has to
-    /// log in first, the error is an [`ErrorKind::Login`] with an [`Error::login_url`]; the login
+    /// log in first, the error is an [`ErrorKind::Login`](crate::ErrorKind::Login) with an [`Error::login_url`]; the login
     /// goes on meanwhile.
     pub async fn connect(self) -> Result<Client, Error> {
         self.connect_unless(std::future::pending()).await
@@ -291,56 +331,47 @@ impl ClientBuilder {
     ///
     /// As [`Self::connect`]; also when it was given up.
     pub async fn connect_unless(self, unwanted: impl Future<Output = ()>) -> Result<Client, Error> {
-        let (place, options) = self.into_parts()?;
-        match place {
-            Place::Server(spec) => Client::connect(*spec, options, unwanted).await,
-            Place::Link(link) => Client::over(link, options, unwanted).await,
+        if let Place::Link(link) = self.place {
+            let options = self.handlers.put_into(self.options);
+            return Client::over(link, self.timeouts, options, unwanted).await;
         }
+        let (spec, options) = self.into_server()?;
+        Client::connect(spec, options, unwanted).await
     }
 
-    /// What to connect to, and as whom, for who connects again and again: over a link, nobody can.
+    /// The server and the client's side of the connection, for who connects again and again.
     pub(crate) fn into_server(self) -> Result<(Spec, Options), Error> {
-        match self.into_parts()? {
-            (Place::Server(spec), options) => Ok((*spec, options)),
-            (Place::Link(_), _) => {
+        let spec = match self.place {
+            Place::Options(server) => server.resolve(&self.context)?,
+            Place::Spec(spec) => *spec,
+            Place::Link(_) => {
                 let text = "A link is connected once only: give the server's URL or command";
-                Err(Error::new(ErrorKind::InvalidRequest, text).not_delivered())
+                return Err(Error::new(ErrorKind::InvalidRequest, text).not_delivered());
             }
-        }
+        };
+        Ok((spec, self.handlers.put_into(self.options)))
     }
 
-    fn into_parts(self) -> Result<(Place, Options), Error> {
-        let Self { target, mut options, handlers } = self;
-        if !handlers.0.is_empty() {
-            options.handler = Some(Arc::new(handlers));
-        }
-        Ok((target.0?, options))
-    }
-
-    fn refused(mut self, error: Error) -> Self {
-        self.target.0 = self.target.0.and(Err(error));
-        self
-    }
-
-    fn spec(mut self, change: impl FnOnce(&mut Spec)) -> Self {
-        if let Ok(Place::Server(spec)) = &mut self.target.0 {
-            change(spec);
+    fn set(mut self, change: impl FnOnce(&mut ServerOptions)) -> Self {
+        if let Place::Options(server) = &mut self.place {
+            change(server);
         }
         self
-    }
-
-    fn http(self, change: impl FnOnce(&mut crate::transport::http::HttpSettings)) -> Self {
-        self.spec(|spec| {
-            if let Server::Http(http) = &mut spec.server {
-                change(http);
-            }
-        })
     }
 }
 
 /// Handlers by the method that they answer.
 #[derive(Clone, Default)]
 struct Handlers(HashMap<String, Arc<dyn Handler>>);
+
+impl Handlers {
+    fn put_into(self, mut options: Options) -> Options {
+        if !self.0.is_empty() {
+            options.handler = Some(Arc::new(self));
+        }
+        options
+    }
+}
 
 impl Handler for Handlers {
     fn answer(&self, asked: ServerRequest) -> Answering {

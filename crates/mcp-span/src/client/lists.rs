@@ -67,6 +67,7 @@ impl Client {
     /// # Errors
     ///
     /// When the server does not list them, or its list has no end or too many items.
+    #[doc(hidden)]
     pub async fn list<T: Item>(&self) -> Result<Vec<T>, Error> {
         let entries = self.list_raw::<T>().await?;
         let read = |entry: Box<RawValue>| serde_json::from_str::<Map<String, Value>>(entry.get());
@@ -78,6 +79,7 @@ impl Client {
     /// # Errors
     ///
     /// When the server does not list them, or its list has no end or too many items.
+    #[doc(hidden)]
     pub async fn list_raw<T: Item>(&self) -> Result<Vec<Box<RawValue>>, Error> {
         // Each page has a time limit that signs of life put off; all together have one that stands.
         let listing = timeout(limits::LISTING, self.pages(T::METHOD, T::MEMBER)).await;

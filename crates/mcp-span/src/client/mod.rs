@@ -4,6 +4,7 @@
 //! servers, logins and servers of the modern era are dealt with there, and every request ends
 //! exactly once.
 
+use std::ffi::OsString;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -18,6 +19,7 @@ use crate::lenient::lenient;
 use crate::limits::{self, Timeouts};
 use crate::lock::lock;
 use crate::message::{Id, InFlight, Message, reply};
+use crate::options::ServerOptions;
 use crate::revision::Revision;
 use crate::transport::{Link, channel};
 
@@ -126,12 +128,11 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn command<A: Into<std::ffi::OsString>>(
-        program: impl Into<std::ffi::OsString>,
+    pub fn command<A: Into<OsString>>(
+        program: impl Into<OsString>,
         args: impl IntoIterator<Item = A>,
     ) -> ClientBuilder {
-        let settings = crate::transport::child::ChildSettings::new(program).args(args);
-        Self::builder(Spec::child(settings))
+        Self::builder(ServerOptions::from_command(program, args))
     }
 
     /// Sends `initialize` over `link`, and `notifications/initialized` after its answer.

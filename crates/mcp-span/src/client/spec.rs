@@ -119,10 +119,11 @@ impl Client {
     /// A client right over a link.
     pub(super) async fn over(
         link: Link,
+        timeouts: Timeouts,
         options: Options,
         unwanted: impl Future<Output = ()>,
     ) -> Result<Self, Error> {
         let opening = Opening { stop: None, why: Arc::default() };
-        Self::open(link, opening, Timeouts::default(), options, unwanted).await
+        Self::open(link, opening, timeouts, options, unwanted).await
     }
 }

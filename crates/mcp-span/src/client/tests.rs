@@ -41,7 +41,8 @@ impl Far {
 async fn opened(options: Options) -> (Client, Far) {
     let (near, far) = memory::pair();
     let mut far = Far(far);
-    let opening = tokio::spawn(Client::over(near, options, std::future::pending()));
+    let opening =
+        tokio::spawn(Client::over(near, Timeouts::default(), options, std::future::pending()));
     let initialize = far
         .answer(json!({"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "x": 1}))
         .await;
@@ -418,9 +419,10 @@ async fn capabilities_follow_from_the_handlers() {
 async fn a_wrong_url_or_header_is_the_error_of_connect() {
     let failed = async |builder: ClientBuilder| builder.connect().await.unwrap_err();
     let error = failed(Client::builder("nonsense").timeout(Duration::ZERO)).await;
-    assert_eq!((error.kind, error.delivery), (Kind::BadUrl, Delivery::NotDelivered));
+    assert_eq!((error.kind, error.delivery), (Kind::InvalidOptions, Delivery::NotDelivered));
+    assert!(error.message.contains("'nonsense' is not a URL"), "{error}");
     let error = failed(Client::builder("http://localhost:1/").header("a b", "c")).await;
-    assert_eq!(error.message, "'a b' is not a valid header");
+    assert_eq!(error.kind, Kind::InvalidOptions, "{error}");
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! The HTTP side of the demo server: one endpoint, sessions, JSON and event streams.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -18,10 +18,11 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use super::protocol::{self, Answer};
 use crate::limits;
+use crate::lock::lock;
 use crate::net::backoff::entropy;
 use crate::wire::header;
 use crate::wire::media::{self, Media};
@@ -48,7 +49,15 @@ pub(super) async fn serve(listener: TcpListener) {
 
 #[derive(Debug, Default)]
 struct Sessions {
-    open: Mutex<HashSet<String>>,
+    open: Mutex<HashMap<String, Session>>,
+}
+
+#[derive(Debug, Default)]
+struct Session {
+    /// The client answers questions.
+    elicits: bool,
+    /// Where the answer to the last one goes.
+    question: Option<oneshot::Sender<Value>>,
 }
 
 impl Sessions {
@@ -89,22 +98,57 @@ impl Sessions {
             return refuse(StatusCode::BAD_REQUEST, "The message is not JSON");
         };
         let opens = message["method"] == "initialize";
-        if let (Err(refusal), false) = (session, opens) {
-            return refusal.into();
+        let session = match session {
+            Ok(id) => id,
+            Err(_) if opens => String::new(),
+            Err(refusal) => return refusal.into(),
+        };
+        if message["id"].as_str().is_some_and(|id| id.starts_with("question-")) {
+            self.answered(&session, message["result"].clone());
         }
-        let mut response = match protocol::answer(&message) {
+        let elicits = self.lock().get(&session).is_some_and(|session| session.elicits);
+        let mut response = match protocol::answer(&message, elicits) {
             Answer::Nothing => respond(StatusCode::ACCEPTED, Stream::empty()),
             Answer::Json(answer) => json_body(StatusCode::OK, &answer),
             Answer::Events(events) => stream_of(events),
+            Answer::Question(question) => self.ask(&session, question, message["id"].clone()),
         };
         if opens {
             let id = format!("{:016x}{:016x}", entropy(), entropy());
             if let Ok(value) = HeaderValue::from_str(&id) {
                 response.headers_mut().insert(header::SESSION_ID, value);
             }
-            self.lock().insert(id);
+            let elicits = message["params"]["capabilities"]["elicitation"].is_object();
+            self.lock().insert(id, Session { elicits, question: None });
         }
         response
+    }
+
+    /// Asks the client before its call `id` is answered.
+    fn ask(&self, session: &str, question: Value, id: Value) -> Response<Stream> {
+        let (sender, stream) = Stream::channel();
+        let (answer, answered) = oneshot::channel();
+        if let Some(session) = self.lock().get_mut(session) {
+            session.question = Some(answer);
+        }
+        tokio::spawn(async move {
+            let _ = sender.send(event(&question)).await;
+            tokio::select! {
+                answer = answered => {
+                    let greeting = protocol::greeting(&id, &answer.unwrap_or_default());
+                    let _ = sender.send(event(&greeting)).await;
+                }
+                () = sender.closed() => {}
+            }
+        });
+        events(stream)
+    }
+
+    fn answered(&self, session: &str, answer: Value) {
+        let question = self.lock().get_mut(session).and_then(|session| session.question.take());
+        if let Some(question) = question {
+            let _ = question.send(answer);
+        }
     }
 
     /// The demo has nothing to say on its own account, but its stream is there.
@@ -137,14 +181,14 @@ impl Sessions {
         let Some(id) = id else {
             return Err(Refusal(StatusCode::BAD_REQUEST, "Mcp-Session-Id is missing"));
         };
-        if !self.lock().contains(id) {
+        if !self.lock().contains_key(id) {
             return Err(Refusal(StatusCode::NOT_FOUND, "Session not found"));
         }
         Ok(id.to_owned())
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashSet<String>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Session>> {
+        lock(&self.open)
     }
 }
 
@@ -167,13 +211,16 @@ fn stream_of(messages: Vec<(Duration, Value)>) -> Response<Stream> {
     tokio::spawn(async move {
         for (pause, message) in messages {
             tokio::time::sleep(pause).await;
-            let event = Bytes::from(format!("event: message\ndata: {message}\n\n"));
-            if sender.send(event).await.is_err() {
+            if sender.send(event(&message)).await.is_err() {
                 return;
             }
         }
     });
     events(stream)
+}
+
+fn event(message: &Value) -> Bytes {
+    Bytes::from(format!("event: message\ndata: {message}\n\n"))
 }
 
 fn events(stream: Stream) -> Response<Stream> {

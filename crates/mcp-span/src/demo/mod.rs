@@ -12,7 +12,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 use tokio::net::TcpListener;
 use url::Url;
 
-/// A demo server that runs as long as the runtime does.
+/// A demo server that runs as long as the runtime does: something to try a client or a bridge on.
+///
+/// It has the tools `echo`, `add` and `countdown`, and `greet` for clients that answer elicitations.
 #[derive(Debug)]
 pub struct Demo {
     url: Url,

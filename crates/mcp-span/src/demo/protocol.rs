@@ -15,10 +15,12 @@ pub(super) enum Answer {
     Json(Value),
     /// Bit by bit: each message after its pause.
     Events(Vec<(Duration, Value)>),
+    /// By [`greeting`], once the client has answered this question.
+    Question(Value),
 }
 
-/// Answers one message.
-pub(super) fn answer(message: &Value) -> Answer {
+/// Answers one message of a client with which `elicits` says whether it answers questions.
+pub(super) fn answer(message: &Value, elicits: bool) -> Answer {
     let (Some(id), Some(method)) = (message.get("id"), message["method"].as_str()) else {
         return Answer::Nothing;
     };
@@ -26,7 +28,7 @@ pub(super) fn answer(message: &Value) -> Answer {
     match method {
         "initialize" => result(id, &initialized(params)),
         "ping" => result(id, &json!({})),
-        "tools/list" => result(id, &json!({ "tools": tools() })),
+        "tools/list" => result(id, &json!({ "tools": tools(elicits) })),
         "tools/call" => call(id, params),
         _ => failure(id, -32601, &format!("Method not found: {method}")),
     }
@@ -47,9 +49,9 @@ fn initialized(params: &Value) -> Value {
     })
 }
 
-fn tools() -> Value {
+fn tools(elicits: bool) -> Value {
     let number = json!({ "type": "number" });
-    json!([
+    let mut tools = json!([
         {
             "name": "echo",
             "title": "Echo",
@@ -82,7 +84,17 @@ fn tools() -> Value {
             },
             "annotations": { "readOnlyHint": true },
         },
-    ])
+    ]);
+    if let (true, Some(tools)) = (elicits, tools.as_array_mut()) {
+        tools.push(json!({
+            "name": "greet",
+            "title": "Greet",
+            "description": "Asks for a name, and greets who has it.",
+            "inputSchema": { "type": "object" },
+            "annotations": { "readOnlyHint": true },
+        }));
+    }
+    tools
 }
 
 fn call(id: &Value, params: &Value) -> Answer {
@@ -100,8 +112,30 @@ fn call(id: &Value, params: &Value) -> Answer {
             let from = arguments["from"].as_u64().unwrap_or(3).clamp(1, 100);
             countdown(id, from, &params["_meta"]["progressToken"])
         }
+        Some("greet") => Answer::Question(json!({
+            "jsonrpc": "2.0",
+            "id": format!("question-{id}"),
+            "method": "elicitation/create",
+            "params": {
+                "message": "What is your name?",
+                "requestedSchema": {
+                    "type": "object",
+                    "properties": { "name": { "type": "string" } },
+                    "required": ["name"],
+                },
+            },
+        })),
         name => failure(id, -32602, &format!("Unknown tool: {}", name.unwrap_or("(no name)"))),
     }
+}
+
+/// The answer to a call of `greet`, once the client has answered its question.
+pub(super) fn greeting(id: &Value, answer: &Value) -> Value {
+    let text = match answer["content"]["name"].as_str() {
+        Some(name) if answer["action"] == "accept" => format!("Hello, {name}!"),
+        _ => "Hello, whoever you are!".to_owned(),
+    };
+    json!({ "jsonrpc": "2.0", "id": id, "result": text_content(&text) })
 }
 
 fn countdown(id: &Value, from: u64, token: &Value) -> Answer {
@@ -144,7 +178,7 @@ mod tests {
 
     fn ask(method: &str, params: &Value) -> Value {
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
-        match answer(&message) {
+        match answer(&message, false) {
             Answer::Json(answer) => answer,
             other => panic!("{other:?}"),
         }
@@ -176,7 +210,7 @@ mod tests {
     fn a_countdown_reports_progress_if_asked_to() {
         let message = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {
             "name": "countdown", "arguments": { "from": 2 }, "_meta": { "progressToken": "t" } } });
-        let Answer::Events(events) = answer(&message) else { panic!("a stream") };
+        let Answer::Events(events) = answer(&message, false) else { panic!("a stream") };
         assert_eq!(events.len(), 3);
         assert_eq!(events[1].1["params"]["progress"], 2);
         assert_eq!(events[2].1["id"], 7);
@@ -185,6 +219,6 @@ mod tests {
     #[test]
     fn notifications_get_no_answer() {
         let message = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
-        assert_eq!(answer(&message), Answer::Nothing);
+        assert_eq!(answer(&message, true), Answer::Nothing);
     }
 }

@@ -51,8 +51,7 @@ use server_task::{Command, ServerTask};
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// use mcp_span::manager::{ServerChange, ManagedServer, Manager, ManagerOptions, ToolFilter};
-/// use mcp_span::{Client, Demo};
+/// use mcp_span::{Client, Demo, ManagedServer, Manager, ManagerOptions, ServerChange, ToolFilter};
 /// use serde_json::json;
 /// use std::time::Duration;
 ///

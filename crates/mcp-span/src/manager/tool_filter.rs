@@ -8,7 +8,7 @@ use crate::bridge::HiddenTools;
 /// A pattern means the tool's own name (`delete*`), or that with its server (`github__*`).
 ///
 /// ```
-/// use mcp_span::manager::ToolFilter;
+/// use mcp_span::ToolFilter;
 ///
 /// let filter = ToolFilter::default().allow(["github__*", "search"]).deny(["*delete*"]);
 /// assert!(filter.allows("github", "list_issues") && filter.allows("docs", "search"));

@@ -1,25 +1,4 @@
 //! A link to a server that is a child process, with one message a line on its stdin and stdout.
-//!
-//! ```
-//! # #[cfg(unix)]
-//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! use mcp_span::client::{Options, Spec, connect};
-//! use mcp_span::transport::child::ChildSettings;
-//!
-//! let server = ChildSettings::new("npx").args(["-y", "@modelcontextprotocol/server-everything"]);
-//! # let server = ChildSettings::new("sh").args(["-c", r#"read a
-//! # echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"everything"}}}'
-//! # while read a; do :; done"#]);
-//! let client = connect(Spec::child(server), Options::default()).await?;
-//! println!("{}", client.server()["serverInfo"]["name"]);
-//! # assert_eq!(client.server()["serverInfo"]["name"], "everything");
-//! client.close().await; // the process has ended when this returns
-//! # Ok(())
-//! # }
-//! # #[cfg(unix)]
-//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
-//! #     .block_on(example()).unwrap();
-//! ```
 
 use std::ffi::OsString;
 use std::fmt;

@@ -364,32 +364,7 @@ mod tests {
 
     /// Nothing is configured, and nothing kept.
     pub(super) fn settings() -> OAuthSettings {
-        OAuthSettings {
-            client_id: None,
-            client_secret: None,
-            client_metadata_url: None,
-            private_key: None,
-            scope: None,
-            offered_scopes: false,
-            send_resource: true,
-            callback_port: None,
-            callback: CallbackPlace::default(),
-            login_wait: limits::LOGIN_WAIT,
-            skew: limits::TOKEN_SKEW,
-            given: Given::default(),
-            paste: None,
-            grant: Grant::Code,
-            folder: None,
-            usual_folder: None,
-            token_store: TokenStore::File,
-            profile: String::new(),
-            apart_by: Vec::new(),
-            bearer: Bearer::AccessToken,
-            success_url: None,
-            show: None,
-            open: None,
-            process: None,
-        }
+        OAuthSettings::default()
     }
 
     #[tokio::test]

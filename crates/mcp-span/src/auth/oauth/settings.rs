@@ -14,6 +14,7 @@ use super::key::PrivateKey;
 use super::paste::Paste;
 use super::prompt::{Parties, Prompt};
 use super::token::Bearer;
+use crate::limits;
 use crate::secret::Secret;
 
 /// The OAuth grant type.
@@ -34,8 +35,7 @@ pub enum TokenStore {
     /// Files that are for the owner alone.
     #[default]
     File,
-    /// The keychain of the operating system.
-    #[cfg(feature = "keychain")]
+    /// The keychain of the operating system, with the feature `keychain`.
     Keychain,
 }
 
@@ -110,6 +110,38 @@ pub struct OAuthSettings {
     /// Without it, logins are done here.
     #[serde(skip)]
     pub process: Option<LoginCommand>,
+}
+
+/// Nothing is configured, and tokens are not kept.
+impl Default for OAuthSettings {
+    fn default() -> Self {
+        Self {
+            client_id: None,
+            client_secret: None,
+            client_metadata_url: None,
+            private_key: None,
+            scope: None,
+            offered_scopes: false,
+            send_resource: true,
+            callback_port: None,
+            callback: CallbackPlace::default(),
+            login_wait: limits::LOGIN_WAIT,
+            skew: limits::TOKEN_SKEW,
+            given: Given::default(),
+            paste: None,
+            grant: Grant::default(),
+            folder: None,
+            usual_folder: None,
+            token_store: TokenStore::default(),
+            profile: String::new(),
+            apart_by: Vec::new(),
+            bearer: Bearer::default(),
+            success_url: None,
+            show: None,
+            open: None,
+            process: None,
+        }
+    }
 }
 
 impl fmt::Debug for OAuthSettings {

@@ -1,0 +1,85 @@
+//! Where the value of an option was set, so that errors can name the place.
+
+use super::ServerOptions;
+use super::table::OptionInfo;
+use crate::config::Place;
+use crate::error::{Error, ErrorKind};
+
+/// Where the value of an option was set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Origin {
+    /// On the command line.
+    Flag,
+    /// In the variable `MCP_SPAN_…`.
+    Variable,
+    /// In a setting of another program, by its name there.
+    Foreign(String),
+    /// At the top of a configuration file.
+    File(Place),
+    /// In the entry of a server in a configuration file.
+    Server(String, Place),
+}
+
+impl Origin {
+    /// The option, as whoever has set it there calls it.
+    #[must_use]
+    pub fn label(&self, option: &OptionInfo) -> String {
+        match self {
+            Self::Flag => format!("--{}", option.name),
+            Self::Variable => option.variable(),
+            Self::Foreign(name) => name.clone(),
+            Self::File(place) => format!("{place}: \"{}\"", option.name),
+            Self::Server(server, place) => {
+                format!("{place}: server '{server}': \"{}\"", option.name)
+            }
+        }
+    }
+}
+
+/// Why options make no sense, in a sentence that names the place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OptionError(pub(super) String);
+
+impl OptionError {
+    pub(crate) fn new(sentence: impl Into<String>) -> Self {
+        Self(sentence.into())
+    }
+}
+
+impl std::fmt::Display for OptionError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for OptionError {}
+
+impl From<OptionError> for Error {
+    fn from(OptionError(sentence): OptionError) -> Self {
+        Self::new(ErrorKind::InvalidOptions, sentence).not_delivered()
+    }
+}
+
+impl ServerOptions {
+    /// What an option is called where it was set.
+    #[must_use]
+    pub fn label(&self, name: &str) -> String {
+        match (self.origins.get(name), super::find(name)) {
+            (Some(origin), Some(option)) => origin.label(option),
+            // A program has set it.
+            _ => format!("--{name}"),
+        }
+    }
+
+    /// Where an option was set; `None` if it was not, or by a program.
+    #[must_use]
+    pub fn origin(&self, name: &str) -> Option<&Origin> {
+        self.origins.get(name)
+    }
+
+    /// An option that cannot be used, with its place.
+    pub(super) fn wrong(&self, name: &str, why: impl std::fmt::Display) -> OptionError {
+        OptionError(format!("{}: {why}", self.label(name)))
+    }
+}
