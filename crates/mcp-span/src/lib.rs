@@ -88,6 +88,8 @@ pub mod untrusted;
 pub mod wire;
 
 #[doc(inline)]
+pub use auth::oauth::{ClientAuthentication, Grant, TokenStore};
+#[doc(inline)]
 pub use bridge::BridgeEnd;
 #[doc(inline)]
 pub use client::{
@@ -100,7 +102,9 @@ pub use demo::Demo;
 #[doc(inline)]
 pub use error::{Delivery, Error, ErrorKind, RpcError, Stage};
 #[doc(inline)]
-pub use options::{Context, Header, LogFormat, LogLevel, ServerOptions, Variables};
+pub use options::{Context, Header, LogFormat, LogLevel, OptionError, ServerOptions, Variables};
+#[doc(inline)]
+pub use revision::translate::Protocol;
 #[doc(inline)]
 pub use manager::{
     CachedLists, Lagged, ListKind, ManagedServer, ManagedTool, Manager, ManagerOptions, RetryPolicy,
@@ -110,6 +114,8 @@ pub use manager::{
 pub use secret::Secret;
 #[doc(inline)]
 pub use transport::Link;
+#[doc(inline)]
+pub use transport::http::Transport;
 
 /// The name of the program, wherever it gives one.
 #[doc(hidden)]

@@ -49,7 +49,8 @@ fn every_module_is_private_or_hidden() {
 fn exported(lib: &str) -> BTreeMap<String, String> {
     let mut names = BTreeMap::new();
     for path in lib.split("\npub use ").skip(1).filter_map(|rest| rest.split(';').next()) {
-        let (module, items) = path.split_once("::").expect("a path");
+        let (module, _) = path.split_once("::").expect("a path");
+        let items = path.rsplit("::").next().unwrap_or_default();
         for item in items.trim_matches(['{', '}']).split(',').map(str::trim) {
             names.insert(item.to_owned(), module.to_owned());
         }
@@ -73,7 +74,7 @@ impl Sources {
             let module = path.strip_prefix(folder).unwrap().iter().next().unwrap();
             let module = module.to_str().unwrap().trim_end_matches(".rs").to_owned();
             let text = fs::read_to_string(path).unwrap();
-            (module, expanded(text.split("#[cfg(test)]").next().unwrap()))
+            (module, expanded(text.split("\n#[cfg(test)]\nmod tests {").next().unwrap()))
         };
         let lib = fs::read_to_string(folder.join("lib.rs")).unwrap();
         Self { lib, files: paths.iter().map(read).collect() }
@@ -123,8 +124,11 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
     files.filter(|path| path.extension().is_some_and(|extension| extension == "rs")).collect()
 }
 
-/// The types that the macro `item` declares, written out.
+/// The source with what the macros `item` and `options` declare written out.
 fn expanded(text: &str) -> String {
+    if let Some((_, table)) = text.split_once("\noptions! {\n") {
+        return text.to_owned() + &options_of(table);
+    }
     let Some((before, rest)) = text.split_once("macro_rules! item {") else {
         return text.to_owned();
     };
@@ -132,16 +136,29 @@ fn expanded(text: &str) -> String {
     let body = body.split_once("=> {\n").unwrap().1.trim_end().trim_end_matches("};");
     let body: String = body
         .lines()
-        .map(|line| line.strip_prefix("        ").unwrap_or(line))
-        .fold(String::new(), |text, line| text + line + "\n");
-    let mut text = before.to_owned();
-    for call in rest.split("\nitem!(").skip(1) {
-        let named =
-            call.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with("//"));
-        let name = named.and_then(|line| line.split(',').next()).unwrap();
-        text += &body.replace("$name", name);
-    }
-    text + rest
+        .map(|line| line.strip_prefix("        ").unwrap_or(line).to_owned() + "\n")
+        .collect();
+    let types = rest.split("\nitem!(").skip(1).map(|call| {
+        let lines = call.lines().map(str::trim);
+        let named = lines.skip_while(|line| line.is_empty() || line.starts_with("//")).next();
+        body.replace("$name", named.unwrap().split(',').next().unwrap())
+    });
+    before.to_owned() + &types.collect::<String>() + rest
+}
+
+/// The struct that the table of options declares: `name: Type = …` is an optional field.
+fn options_of(table: &str) -> String {
+    let fields = table.lines().filter_map(|line| {
+        let row = line.strip_prefix("        ").filter(|row| !row.starts_with([' ', '/']))?;
+        match row.split_once(": ")? {
+            (name, _) if name.starts_with("pub ") => Some(format!("    {row}\n")),
+            (name, rest) => {
+                let (kind, _) = rest.split_once(" = ")?;
+                Some(format!("    pub {name}: Option<{kind}>,\n"))
+            }
+        }
+    });
+    format!("\npub struct ServerOptions {{\n{}}}\n", fields.collect::<String>())
 }
 
 /// From the line with this number to the end of the item that begins there.
@@ -182,7 +199,7 @@ fn signature(lines: &[&str]) -> String {
     // Fields without a name are private, unless they say otherwise.
     let is_opaque = words.starts_with("pub struct") && !words.contains("(pub ");
     let words = if is_opaque { words.split('(').next().unwrap_or_default() } else { words };
-    words.replace("(mut self", "(self")
+    words.replace("(mut ", "(").replace(", mut ", ", ")
 }
 
 fn is_balanced(words: &str) -> bool {
