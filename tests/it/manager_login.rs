@@ -3,55 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcp_span::auth::oauth::{
-    Bearer, CallbackPlace, Given, Grant, OAuth, OAuthSettings, TokenStore,
+use mcp_span::{
+    Client, Delivery, ErrorKind, ManagedServer, Manager, ServerEvents, ServerOptions, ServerState,
 };
-use mcp_span::auth::{Credentials, Source};
-use mcp_span::client::{Server, Spec};
-use mcp_span::manager::{ManagedServer, Manager, ServerEvents, ServerState};
-use mcp_span::secret::Scrubber;
-use mcp_span::{Client, Delivery, ErrorKind, limits, net};
 
 use crate::manager::{hasty, listed, until, with_tool};
 use crate::support::{Manners, PATIENCE, Provider, soon};
 
 /// A server that logs in with a person's help; nobody opens a browser for them.
-fn guarded(provider: &Provider, login_wait: Duration) -> ManagedServer {
-    let mut spec = Spec::url(provider.url.parse().expect("a URL"));
-    spec.policy.login_wait = Duration::from_millis(200);
-    let Server::Http(http) = &mut spec.server else { unreachable!() };
-    http.login_wait = spec.policy.login_wait;
-    let settings = OAuthSettings {
-        client_id: None,
-        client_secret: None,
-        client_metadata_url: None,
-        private_key: None,
-        scope: None,
-        offered_scopes: false,
-        send_resource: true,
-        callback_port: None,
-        callback: CallbackPlace::default(),
-        login_wait,
-        skew: limits::TOKEN_SKEW,
-        given: Given::default(),
-        paste: None,
-        grant: Grant::Code,
-        folder: None,
-        usual_folder: None,
-        token_store: TokenStore::File,
-        profile: String::new(),
-        apart_by: Vec::new(),
-        bearer: Bearer::AccessToken,
-        success_url: None,
-        show: None,
-        open: None,
-        process: None,
-    };
-    let oauth = OAuth::new(&http.url, settings, net::Options::default());
-    let source = Source::OAuth(Arc::new(oauth));
-    let credentials = Credentials::new(source, limits::CREDENTIAL_TTL, Scrubber::default());
-    http.credentials = Some(Arc::new(credentials));
-    ManagedServer::new(Client::builder(spec)).expect("a server")
+fn guarded(provider: &Provider, login_timeout: Duration) -> ManagedServer {
+    let mut options = ServerOptions::from_url(&provider.url);
+    options.oauth_wait = Some(Duration::from_millis(200));
+    options.oauth_login_timeout = Some(login_timeout);
+    ManagedServer::new(Client::builder(options)).expect("a server")
 }
 
 /// Waits until a person is needed; gives the page.

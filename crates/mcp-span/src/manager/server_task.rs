@@ -16,7 +16,7 @@ use super::errors::{closed, is_trouble, login_pending, refused};
 use super::lists::{ListKind, ListStatus, View};
 use super::state::{Action, Machine, ServerState};
 use super::{ManagedServer, RetryPolicy, ServerChange, ServerEvent};
-use crate::client::{Client, Notification, Server};
+use crate::client::{Client, Notification, Server, Tool};
 use crate::error::Error;
 use crate::limits;
 use crate::transport::until;
@@ -88,7 +88,12 @@ impl ServerTask {
         let logins = logins(&server.spec.server);
         let is_remote = matches!(server.spec.server, Server::Http(_));
         let machine = Machine::new(is_remote, retry, login_wait, Instant::now());
-        let view = View::new(machine.state(), std::mem::take(&mut server.cached));
+        let mut cached = std::mem::take(&mut server.cached);
+        // From now on the bridge below hides them.
+        let hidden = &server.spec.stages.hidden_tools;
+        let is_shown = |tool: &&Tool| hidden.pattern_hiding(tool.name()).is_none();
+        cached.tools = cached.tools.iter().filter(is_shown).cloned().collect();
+        let view = View::new(machine.state(), cached);
         Self {
             name,
             server,

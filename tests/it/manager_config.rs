@@ -1,0 +1,78 @@
+//! Managed servers with the options of a configuration file: credentials, certificates, proxies.
+
+use mcp_span::{Client, ErrorKind, ManagedServer, Manager, ServerOptions};
+use serde_json::{Value, json};
+
+use crate::manager::{cached, hasty, with_tool};
+use crate::support::certificates::Files;
+use crate::support::proxy::ProxyBehavior;
+use crate::support::{Authority, PATIENCE, Server, soon};
+
+fn server(options: Value) -> ManagedServer {
+    let options: ServerOptions = serde_json::from_value(options).expect("options");
+    ManagedServer::new(Client::builder(options)).expect("a server")
+}
+
+#[tokio::test]
+async fn credentials_certificates_and_proxies_are_used_again_after_each_reconnect() {
+    let authority = Authority::new("localhost");
+    let remote = Server::start_tls(authority.config(&["http/1.1"]), with_tool).await;
+    let proxy = ProxyBehavior::http().login("me", "secret").start().await;
+    let files = Files::new();
+    let options = json!({
+        "url": remote.url,
+        "ca-cert": [files.with("ca.pem", &authority.root)],
+        "bearer-file": files.with("token", "a-token-for-tests"),
+        "proxy": proxy.url_for("http", "me:secret"),
+        "header": ["X-Team: tools"],
+        "timeout": 9,
+    });
+    let manager = Manager::start([("s", server(options))], hasty());
+    for number in 1..=2 {
+        assert!(manager.settled(PATIENCE).await);
+        let states = manager.states();
+        assert_eq!(states["s"].as_str(), "ready", "{states:?}");
+        assert_eq!(manager.tools()[0].name, "s__new");
+        soon("a call", manager.call("s__new", ())).await.unwrap();
+        assert_eq!(remote.all("initialize").len(), number);
+        soon("another connection", manager.reconnect("s")).await.unwrap();
+    }
+    for request in remote.requests() {
+        assert_eq!(request.header("authorization"), Some("Bearer a-token-for-tests"));
+        assert_eq!(request.header("x-team"), Some("tools"));
+    }
+    assert!(
+        !proxy.asked().is_empty() && proxy.asked().iter().all(|what| what.starts_with("CONNECT"))
+    );
+    soon("goodbye", manager.close()).await;
+}
+
+#[tokio::test]
+async fn a_tool_that_the_configuration_hides_is_hidden_from_every_caller() {
+    let remote = Server::start(with_tool).await;
+    let options = json!({"url": remote.url, "ignore-tool": ["n*"]});
+    let manager = Manager::start([("s", server(options).cached(cached("new")))], hasty());
+    assert!(manager.tools().is_empty(), "what was known of an earlier run is hidden as well");
+    assert!(manager.settled(PATIENCE).await);
+    assert!(manager.tools().is_empty());
+    let error = soon("an end", manager.call("s__new", ())).await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::HiddenTool, "{error}");
+    let client = soon("a connection", manager.client("s")).await.unwrap();
+    let error = soon("an end", async { client.call("new", ()).await }).await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::HiddenTool, "{error}");
+    assert!(remote.all("tools/call").is_empty());
+    soon("goodbye", manager.close()).await;
+}
+
+#[tokio::test]
+async fn options_that_cannot_be_used_are_refused_before_anything_is_tried() {
+    for (options, word) in [
+        (json!({"url": "https://h/", "bearer-file": "/no/such/file"}), "/no/such/file"),
+        (json!({"url": "https://h/", "ca-cert": ["/no/such/file"]}), "/no/such/file"),
+        (json!({"url": "no url"}), "not a URL"),
+    ] {
+        let options: ServerOptions = serde_json::from_value(options).expect("options");
+        let error = ManagedServer::new(Client::builder(options)).unwrap_err();
+        assert!(error.message.contains(word), "{error}");
+    }
+}
