@@ -14,7 +14,7 @@ use super::handlers::{Answering, Handler, ServerRequest};
 use super::notifications::Notification;
 use super::spec::Spec;
 use super::{CallResult, Client};
-use crate::error::{Error, ErrorKind, RpcError};
+use crate::error::{Error, RpcError};
 use crate::limits::Timeouts;
 use crate::options::{Context, Header, ServerOptions};
 use crate::secret::Secret;
@@ -346,7 +346,8 @@ impl ClientBuilder {
             Place::Spec(spec) => *spec,
             Place::Link(_) => {
                 let text = "A link is connected once only: give the server's URL or command";
-                return Err(Error::new(ErrorKind::InvalidRequest, text).not_delivered());
+                let kind = crate::ErrorKind::InvalidRequest;
+                return Err(Error::new(kind, text).not_delivered());
             }
         };
         Ok((spec, self.handlers.put_into(self.options)))
