@@ -43,7 +43,7 @@ async fn a_server_that_wants_a_login_names_the_page_and_connects_by_itself_after
     assert!(manager.tools().is_empty(), "nobody stands in for the server");
     let error = soon("an end", manager.call("s__new", ())).await.unwrap_err();
     assert_eq!((error.kind, error.delivery), (ErrorKind::Login, Delivery::NotDelivered));
-    assert_eq!(error.login_url.as_deref(), Some(&*url));
+    assert_eq!(error.login_url.unwrap().as_str(), &*url);
     open(&url).await;
     until(&mut events, "s", "ready").await;
     listed(&mut events).await;
@@ -54,7 +54,7 @@ async fn a_server_that_wants_a_login_names_the_page_and_connects_by_itself_after
     let error = soon("an end", manager.call("s__new", ())).await.unwrap_err();
     assert_eq!(error.kind, ErrorKind::Login, "{error}");
     let url = page(&mut events).await;
-    assert_eq!(error.login_url.as_deref(), Some(&*url));
+    assert_eq!(error.login_url.unwrap().as_str(), &*url);
     assert!(!manager.tools()[0].is_current);
     open(&url).await;
     until(&mut events, "s", "ready").await;

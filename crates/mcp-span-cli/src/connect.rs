@@ -13,9 +13,7 @@ use mcp_span::{bridge, os};
 
 /// Bridges until the client leaves, or somebody wants us to.
 pub(super) async fn run(spec: Spec) -> Result<ExitCode, Failure> {
-    let (mut policy, stages) = (spec.policy.clone(), spec.stages.clone());
-    // Pipes have no clock.
-    policy.watches = matches!(spec.server, Server::Child(_));
+    let (policy, stages) = (spec.policy.clone(), spec.stages.clone());
     let max_message = match &spec.server {
         Server::Child(child) => child.max_message,
         Server::Http(http) => http.max_message,

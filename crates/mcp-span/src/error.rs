@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use url::Url;
 
 use crate::limits;
 
@@ -50,7 +51,7 @@ pub struct Error {
     /// How long the server wants to be left alone.
     pub retry_after: Option<Duration>,
     /// Where a person has to log in first.
-    pub login_url: Option<Box<str>>,
+    pub login_url: Option<Box<Url>>,
     /// The server's own error, if that is what it is.
     pub rpc: Option<Box<RpcError>>,
 }
@@ -194,7 +195,8 @@ impl Error {
             message = format!("A login is pending: open the address that is in `url`{rest}");
         }
         let mut error = Self::new(ErrorKind::Login, message).hint("Log in there, then try again");
-        error.login_url = page.filter(|page| page.len() <= limits::PAGE_TEXT).map(Into::into);
+        let page = page.filter(|page| page.len() <= limits::PAGE_TEXT);
+        error.login_url = page.and_then(|page| Url::parse(page).ok()).map(Box::new);
         error.not_delivered()
     }
 
@@ -335,7 +337,7 @@ impl Error {
             ("reason", text(&self.reason)),
             ("hint", self.hint.as_deref().map(Value::from)),
             ("retryAfterMs", self.retry_after.map(|time| json!(time.as_millis()))),
-            ("url", text(&self.login_url)),
+            ("url", self.login_url.as_deref().map(|url| Value::from(url.as_str()))),
         ]
     }
 }

@@ -72,7 +72,7 @@ pub(super) fn on_failed(engine: &Engine, request: &Message, error: &Error) -> Op
     // After the end of input nobody logs in.
     let may_log_in = !engine.has_opened() && !engine.is_draining();
     let page = error.login_url.as_deref().filter(|_| may_log_in)?;
-    let needed = Needed::Page(page);
+    let needed = Needed::Page(page.as_str());
     let answer = match request.method() {
         Some(Method::ToolsList) => login_tool::list(needed),
         _ if login_tool::is_called(request) => login_tool::result(needed),

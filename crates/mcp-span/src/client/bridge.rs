@@ -67,7 +67,7 @@ impl Bridge {
                 return Ok(bridge::run(self.client, link, policy, stages, shutdown).await);
             }
         };
-        let (policy, stages) = (spec.policy(), spec.stages.clone());
+        let (policy, stages) = (spec.policy.clone(), spec.stages.clone());
         Ok(bridge::run(self.client, spec.link()?, policy, stages, shutdown).await)
     }
 }

@@ -30,10 +30,13 @@ pub struct Options {
     /// Answers what the server asks for; `ping` is answered without it.
     pub handler: Option<Arc<dyn Handler>>,
     /// Hears every notification, in order.
-    pub on_notification: Option<Arc<dyn Fn(Notification) + Send + Sync>>,
+    pub on_notification: Option<OnNotification>,
     /// Hears of failures that belong to no request.
-    pub on_error: Option<Arc<dyn Fn(&Error) + Send + Sync>>,
+    pub on_error: Option<OnError>,
 }
+
+type OnNotification = Arc<dyn Fn(Notification) + Send + Sync>;
+type OnError = Arc<dyn Fn(&Error) + Send + Sync>;
 
 impl Default for Options {
     fn default() -> Self {

@@ -62,12 +62,6 @@ impl Spec {
         }
     }
 
-    /// The policy of a bridge to it: pipes have no clock of their own.
-    #[must_use]
-    pub fn policy(&self) -> Policy {
-        Policy { watches: matches!(self.server, Server::Child(_)), ..self.policy.clone() }
-    }
-
     /// A link to the server itself, for a bridge.
     ///
     /// # Errors
@@ -83,7 +77,7 @@ impl Spec {
     /// The near end of a bridge to the server, and what ends the bridge at once. `why` is set to the
     /// reason why the server's link has ended.
     fn open(self, why: Arc<OnceLock<Error>>) -> Result<(Link, oneshot::Sender<()>), Error> {
-        let (policy, mut stages) = (self.policy(), self.stages.clone());
+        let (policy, mut stages) = (self.policy.clone(), self.stages.clone());
         // A program gets an error that it can act on.
         stages.no_stand_in = true;
         let server = self.link()?;

@@ -21,9 +21,6 @@ pub struct Policy {
     pub keep_alive: Option<Duration>,
     /// The client is not read while its messages that wait or are in flight take more bytes than this.
     pub memory: usize,
-    /// Whether the bridge itself ends requests that are silent for longer than `timeouts`: where the
-    /// server's link has no clock.
-    pub watches: bool,
 }
 
 impl Default for Policy {
@@ -35,7 +32,6 @@ impl Default for Policy {
             login_wait: limits::LOGIN_PATIENCE,
             keep_alive: None,
             memory: limits::UNANSWERED_BYTES,
-            watches: false,
         }
     }
 }

@@ -33,7 +33,6 @@ pub(crate) fn policy() -> Policy {
         login_wait: Duration::from_secs(10),
         keep_alive: None,
         memory: limits::UNANSWERED_BYTES,
-        watches: true,
     }
 }
 

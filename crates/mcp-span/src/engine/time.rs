@@ -115,13 +115,8 @@ impl Engine {
 
     /// Restarts the silence timeout of a message in flight, where the engine keeps it.
     pub(super) fn restart_clock(&mut self, ticket: Ticket) {
-        let keeps_time = match self.wire {
-            Wire::Stream => self.policy.watches,
-            // The exchange does: it sees every byte.
-            Wire::StreamableHttp => false,
-            Wire::HttpSse { .. } => true,
-        };
-        if !keeps_time {
+        // The exchange keeps the time: it sees every byte.
+        if self.wire == Wire::StreamableHttp {
             return;
         }
         let entry = self.table.get(ticket).filter(|entry| entry.sent().is_some());

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use url::Url;
+
 use super::ServerState;
 use crate::error::{Delivery, Error, ErrorKind};
 
@@ -61,7 +63,7 @@ pub(super) fn refused(name: &str, state: ServerState) -> Error {
 /// The state of a server that waits for a person to do what `prompt` says.
 pub(super) fn login_pending(prompt: &str) -> ServerState {
     let why = Error::login_pending(prompt);
-    let url = why.login_url.as_deref().unwrap_or(prompt).into();
+    let url = why.login_url.as_deref().map_or(prompt, Url::as_str).into();
     ServerState::NeedsLogin { url, why: Arc::new(why) }
 }
 
@@ -152,6 +154,6 @@ mod tests {
         let error = refused("a", state);
         assert_eq!((error.kind, error.delivery), (ErrorKind::Login, Delivery::NotDelivered));
         assert!(error.message.contains("enter the code A-1"), "{error}");
-        assert_eq!(error.login_url.as_deref(), Some("https://as/device"));
+        assert_eq!(error.login_url.unwrap().as_str(), "https://as/device");
     }
 }

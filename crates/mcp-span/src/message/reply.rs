@@ -178,7 +178,7 @@ mod tests {
         let endless = format!("https://as.example/{}", "x".repeat(limits::PAGE_TEXT));
         assert_eq!(Error::login_pending(&endless).login_url, None);
         let device = Error::login_pending("https://as.example/device and enter the code A-B");
-        assert_eq!(device.login_url.as_deref(), Some("https://as.example/device"));
+        assert_eq!(device.login_url.unwrap().as_str(), "https://as.example/device");
     }
 
     #[test]
