@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: help test format lint docs unit count fuzz soak deny deny-if-there bench bench-self bench-readme guard guard-renew
+.PHONY: help test format lint docs docs-renew record unit count fuzz soak deny deny-if-there bench bench-self bench-docs guard guard-renew
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1	/' | expand -t 20
@@ -21,6 +21,14 @@ lint: ## clippy, every warning an error; also with the keychain
 docs: ## rustdoc, every warning an error: for who uses the library, and for who works on it
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps --document-private-items
+
+record: ## the terminal session in the README, from a run of the release
+	$(CARGO) build --release
+	scripts/record-svg > docs/terminal.svg.new
+	mv docs/terminal.svg.new docs/terminal.svg
+
+docs-renew: ## write the tables in docs/ that come from the code
+	MCP_SPAN_RENEW_DOCS=1 $(CARGO) test -p mcp-span-cli --lib -- tables_in_the_documentation
 
 # Most tests wait for something most of the time: more of them than cores run at once.
 unit: ## unit and integration tests: needs nothing but Rust, and curl, which plays the browser
@@ -60,9 +68,9 @@ bench-self: ## mcp-span beside a raw pass-through, with its limits, under two mi
 	$(CARGO) build --release
 	$(CARGO) bench -p mcp-span-bench --bench bridges -- self $(BENCH_FLAGS)
 
-bench-readme: ## the same as bench; its table and picture go into README.md and docs/bench.svg
+bench-docs: ## the same as bench; its table and picture go into docs/performance.md and docs/bench.svg
 	$(CARGO) build --release
-	$(CARGO) bench -p mcp-span-bench --bench bridges -- all --readme $(BENCH_FLAGS)
+	$(CARGO) bench -p mcp-span-bench --bench bridges -- all --docs $(BENCH_FLAGS)
 
 guard: ## instructions that a message costs, as valgrind counts them, against benches/guard/counts.txt
 	@if command -v valgrind >/dev/null; then $(CARGO) bench -p mcp-span-bench --bench guard --profile guard; \

@@ -155,7 +155,7 @@ fn stamp(folder: &Path, pins: &[u8]) -> Result<(), Failure> {
 
 /// Runs it to its end, or for as long as it may take.
 fn run(command: &mut Command, limit: Duration) -> Result<(), Failure> {
-    // Without its folder: what fails may be told in the README.
+    // Without its folder: what fails may be shown in the documentation.
     let name = Path::new(command.get_program()).file_name().unwrap_or_default();
     let name = name.to_string_lossy().into_owned();
     let arguments: Vec<_> = command.get_args().map(OsStr::to_string_lossy).collect();

@@ -8,14 +8,14 @@ use crate::commands::{self, Stage};
 use crate::exchange::Fault;
 use crate::figures::markdown::{self, Setting};
 use crate::figures::who::Who;
-use crate::figures::{picture, readme, table};
+use crate::figures::{document, picture, table};
 use crate::install::{Folder, versions};
 use crate::measure::{self, Amounts, Measured};
 use crate::server::Server;
 use crate::{floor, machine};
 
 const USAGE: &str =
-    "usage: cargo bench --bench bridges -- [self | all] [--quick] [--strict] [--readme]
+    "usage: cargo bench --bench bridges -- [self | all] [--quick] [--strict] [--docs]
          [--only STEP]
 
   self      mcp-span beside the floor, under two minutes (the default)
@@ -23,9 +23,10 @@ const USAGE: &str =
   --quick   few rounds, to see that everything works
   --strict  exit with 1 if a limit is missed
   --only    just the steps whose names have this in them, such as calls
-  --readme  put table and picture into README.md and docs/bench.svg";
+  --docs    put table and picture into docs/performance.md and docs/bench.svg";
 
-const PICTURE: &str = "docs/bench.svg";
+const PAGE: &str = "docs/performance.md";
+const PICTURE: &str = "bench.svg";
 
 /// What was asked for.
 #[derive(Clone, Copy, Debug, Default)]
@@ -34,7 +35,7 @@ struct Wanted<'a> {
     all: bool,
     quick: bool,
     strict: bool,
-    readme: bool,
+    docs: bool,
 }
 
 /// Does what the arguments say.
@@ -59,12 +60,12 @@ fn wanted<'a>(arguments: &[&'a str]) -> Result<Wanted<'a>, Fault> {
             "all" => wanted.all = true,
             "--quick" => wanted.quick = true,
             "--strict" => wanted.strict = true,
-            "--readme" => wanted.readme = true,
+            "--docs" => wanted.docs = true,
             _ => return Err(USAGE.into()),
         }
     }
-    if wanted.readme && !wanted.only.is_empty() {
-        return Err("--readme wants the whole table, and --only has a part of it".into());
+    if wanted.docs && !wanted.only.is_empty() {
+        return Err("--docs wants the whole table, and --only has a part of it".into());
     }
     Ok(wanted)
 }
@@ -85,7 +86,7 @@ fn bench(wanted: Wanted<'_>) -> Result<ExitCode, Fault> {
     name_absent(&stage, &mut measured);
     tell(&measured, &machine);
     println!("\n{:.0} s", began.elapsed().as_secs_f64());
-    if wanted.readme {
+    if wanted.docs {
         write_down(&measured, machine, amounts(wanted))?;
     }
     let is_missed = !table::all_hold(&measured.results, &measured.growths);
@@ -122,17 +123,17 @@ fn tell(measured: &Measured, machine: &str) {
     println!("{} failures", results.failures.len());
 }
 
-/// The table into the README, the picture beside it.
+/// Puts the table into its page, and the picture beside it.
 fn write_down(measured: &Measured, machine: String, amounts: &Amounts) -> Result<(), Fault> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let day = machine::today();
     let caption = format!("{day}, {machine}. Shorter is better, but for calls a second.");
-    std::fs::write(root.join(PICTURE), picture::picture(&measured.results, &caption))?;
+    std::fs::write(root.join("docs").join(PICTURE), picture::picture(&measured.results, &caption))?;
     let setting = Setting { day, machine, rounds: amounts.rounds(), versions: versions() };
     let section = markdown::section(&measured.results, &setting, PICTURE);
-    let path = root.join("README.md");
-    let document = readme::replaced(&std::fs::read_to_string(&path)?, &section)?;
-    std::fs::write(path, document)?;
-    println!("README.md and {PICTURE} were written");
+    let path = root.join(PAGE);
+    let page = document::replaced(&std::fs::read_to_string(&path)?, &section)?;
+    std::fs::write(path, page)?;
+    println!("{PAGE} and docs/{PICTURE} were written");
     Ok(())
 }

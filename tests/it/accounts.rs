@@ -112,8 +112,8 @@ async fn profiles_keep_accounts_apart() {
     provider.ready(&["--profile", "work"]).await;
     provider.ready(&[]).await;
     assert_eq!(provider.pages().len(), 2);
-    let work = ["--profile", "work", "--no-server-stream"];
-    let mut bridge = provider.ready(&work).await;
+    let work = ["--profile", "work"];
+    let mut bridge = provider.ready(&[&work[..], &["--no-server-stream"]].concat()).await;
     bridge.ask(request(1, "a")).await;
     assert_eq!(provider.pages().len(), 2);
     assert_eq!(provider.carried().last().unwrap().1, "hidden-access-2", "the first");

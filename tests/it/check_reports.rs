@@ -160,7 +160,7 @@ async fn a_wrong_word_does_not_harm_the_other_targets() {
     assert_eq!(told, ["wrong", "othr", &server.url, "target 4", "ftp://h/"]);
     assert_eq!(all[2]["status"], "ok");
     let said = all[1]["findings"][0]["summary"].as_str().unwrap();
-    assert!(said.contains("is it 'other'?"), "of this word: {said}");
+    assert!(said.contains("did you mean 'other'?"), "of this word: {said}");
 }
 
 #[tokio::test]

@@ -69,12 +69,11 @@ async fn what_does_not_fit_is_not_sent() {
     let server = Server::start(shop).await;
     let output = run(&["call", &server.url, "order", "count=0", "sise=l", "size=x"], &[], "").await;
     let said = "\
-mcp-span: the arguments do not fit the tool 'order':
-  what is missing
-  count must be at least 1, not 0
-  sise is not known; is it size?
-  size must be one of \"s\", \"m\", \"l\", not \"x\"
-  'mcp-span tools <URL> order' shows what it takes; --no-check sends it all the same
+error: the arguments do not fit the tool 'order':
+  what: missing
+  sise: unknown; did you mean 'size'?
+  size: expected one of \"s\", \"m\", \"l\", got \"x\"
+hint: 'mcp-span tools <URL> order' shows what it takes; --no-check sends it all the same
 ";
     assert_eq!(parts(&output), (Some(2), "", said));
     let output = run(&["call", &server.url, "ordre"], &[], "").await;
@@ -94,13 +93,13 @@ async fn failures_of_the_tool_and_of_the_server_have_exit_code_one() {
     let output = run(&["call", &server.url, "fail"], &[], "").await;
     assert_eq!(
         parts(&output),
-        (Some(1), "it broke\n", "mcp-span: the tool 'fail' says that it failed\n")
+        (Some(1), "it broke\n", "error: the tool 'fail' reported a failure\n")
     );
     let output = run(&["call", &server.url, "fail", "--json"], &[], "").await;
     assert_eq!(output.status.code(), Some(1));
     assert!(parts(&output).1.contains("\"isError\":true"));
     let output = run(&["call", "echo", "{}", "--no-check", "--", PROGRAM, "demo"], &[], "").await;
-    let said = "mcp-span: the server says: echo wants a string 'text' (-32602)\n";
+    let said = "error: the server answered: echo wants a string 'text' (-32602)\n";
     assert_eq!(parts(&output), (Some(1), "", said));
 }
 
@@ -116,6 +115,46 @@ async fn pictures_become_files_that_replace_nothing() {
     assert_eq!(parts(&output), (Some(0), &*shown, ""));
     assert_eq!(std::fs::read(path).unwrap(), b"\x89PNG\r\n\x1a\n");
     assert_eq!(std::fs::read(folder.path().join("draw-1.png")).unwrap(), b"mine");
+}
+
+#[tokio::test]
+async fn pictures_become_the_file_that_was_asked_for_or_none() {
+    let server = Server::start(shop).await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("picture.png");
+    std::fs::write(&file, "an older and longer picture").unwrap();
+    let out = file.to_str().unwrap();
+    let output = run(&["call", &server.url, "draw", "--out", out], &[], "").await;
+    let shown = format!("{out} (image/png, 8 bytes)\n→ note://1  note\n");
+    assert_eq!(parts(&output), (Some(0), &*shown, ""));
+    assert_eq!(std::fs::read(&file).unwrap(), b"\x89PNG\r\n\x1a\n");
+    // Nobody has asked for a file.
+    let mut command = crate::support::process::command(&["call", &server.url, "draw"]);
+    command.current_dir(folder.path()).stdin(std::process::Stdio::null());
+    let output = command.output().await.unwrap();
+    let shown = "[image/png, 8 bytes; use --out FILE or DIR to save it]\n→ note://1  note\n";
+    assert_eq!(parts(&output), (Some(0), shown, ""));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    // All is text.
+    let none = folder.path().join("none.png");
+    let out = none.to_str().unwrap();
+    let args = ["call", &server.url, "order", "what=x", "count=1", "--out", out];
+    let output = run(&args, &[], "").await;
+    let said = format!("warning: {out} was not written: all is text\n");
+    assert_eq!(parts(&output), (Some(0), "ordered\n", &*said));
+    assert!(!none.exists());
+}
+
+#[tokio::test]
+async fn arguments_that_the_schema_does_not_have_are_sent_with_a_warning() {
+    let line = ["call", "add", "a=1", "b=2", "bb=3", "--", PROGRAM, "demo"];
+    let output = run(&line, &[], "").await;
+    let said = "warning: unknown argument 'bb'; did you mean 'b'?\n";
+    assert_eq!(parts(&output), (Some(0), "3\n", said));
+    for quiet in ["--quiet", "--json", "--no-check"] {
+        let output = run(&[&line[..1], &[quiet], &line[1..]].concat(), &[], "").await;
+        assert_eq!((parts(&output).0, parts(&output).2), (Some(0), ""), "{quiet}");
+    }
 }
 
 #[tokio::test]
@@ -177,8 +216,8 @@ async fn the_servers_log_is_told_to_those_who_ask_for_it() {
     let output = run(&["call", &server.url, "fail", "-v"], &[], "").await;
     let (code, stdout, stderr) = parts(&output);
     assert_eq!((code, stdout), (Some(0), ""), "{stderr}");
-    assert!(stderr.contains("mcp-span: server info db: work\n"), "{stderr}");
-    assert!(stderr.contains("mcp-span: ██████████░░░░░░░░░░  50%\n"), "{stderr}");
+    assert!(stderr.contains("server info db: work\n"), "{stderr}");
+    assert!(stderr.contains("██████████░░░░░░░░░░  50%\n"), "{stderr}");
     assert!(server.asked().contains(&"logging/setLevel".to_owned()));
     let output = run(&["call", &server.url, "fail"], &[], "").await;
     assert_eq!(parts(&output), (Some(0), "", ""));

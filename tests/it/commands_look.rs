@@ -98,7 +98,7 @@ async fn one_tool_is_shown_with_its_schema() {
         assert!(text.contains(part), "{part}\n{text}");
     }
     let output = run(&["tools", &server.url, "ordr"], &[], "").await;
-    let said = "mcp-span: the server has no tool 'ordr'\n  Is it 'order'?\n";
+    let said = "error: the server has no tool 'ordr'\nhint: did you mean 'order'?\n";
     assert_eq!(parts(&output), (Some(2), "", said));
 }
 
@@ -142,7 +142,7 @@ greet — Greeting
 #[tokio::test]
 async fn a_server_without_such_a_list_has_none_of_them() {
     let output = run(&["resources", "--", PROGRAM, "demo"], &[], "").await;
-    assert_eq!(parts(&output), (Some(0), "", "mcp-span: the server has no resources\n"));
+    assert_eq!(parts(&output), (Some(0), "", "the server has no resources\n"));
     let output = run(&["prompts", "--json", "--", PROGRAM, "demo"], &[], "").await;
     assert_eq!(parts(&output), (Some(0), "{\"prompts\":[]}\n", ""));
 }
@@ -155,7 +155,7 @@ async fn nobody_waits_long_for_a_server_that_is_down() {
     assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
     let (code, stdout, stderr) = parts(&output);
     assert_eq!((code, stdout), (Some(3), ""));
-    assert!(stderr.starts_with("mcp-span: 127.0.0.1:1 refused the connection\n"), "{stderr}");
+    assert!(stderr.starts_with("error: 127.0.0.1:1 refused the connection\n"), "{stderr}");
     assert!(stderr.contains("Check that the server runs"), "{stderr}");
     let output = run(&["tools", "http://127.0.0.1:1/mcp", "--json"], &[], "").await;
     let json: serde_json::Value = serde_json::from_slice(&output.stderr).unwrap();

@@ -22,7 +22,7 @@ async fn odd(method: &'static str, answer: &str) -> Server {
 
 #[tokio::test]
 async fn a_failure_of_a_tool_is_seen_whatever_else_it_sends() {
-    let said = "mcp-span: the tool 'fail' says that it failed\n";
+    let said = "error: the tool 'fail' reported a failure\n";
     let deep = "[".repeat(300) + &"]".repeat(300);
     for (content, extra, shown) in [
         (r"cut \ud83d", "1", "cut \u{fffd}\n"),
@@ -58,29 +58,31 @@ async fn half_a_letter_does_not_take_the_rest_with_it() {
 async fn an_answer_without_contents_is_not_passed_over_in_silence() {
     let server = odd("resources/read", r#"{"contents":[]}"#).await;
     let output = run(&["read", &server.url, "a://b"], &[], "").await;
-    let said = "mcp-span: the server has found nothing there: the list of contents is empty\n";
+    let said = "warning: the resource is empty: the server has sent no contents\n";
     assert_eq!(parts(&output), (Some(0), "", said));
     let server = odd("resources/read", r#"{"other":1}"#).await;
     let output = run(&["read", &server.url, "a://b"], &[], "").await;
-    let said = "mcp-span: the server's answer has no contents; this is what it sent\n";
+    let said = "error: the server's answer has no 'contents'; this is what it sent\n";
     assert_eq!(parts(&output), (Some(1), "{\n  \"other\": 1\n}\n", said));
 }
 
 #[tokio::test]
-async fn a_folder_that_takes_no_files_is_refused_before_anything_is_called() {
+async fn a_place_that_takes_no_files_is_refused_before_anything_is_called() {
     let server = Server::start(shop).await;
-    let file = tempfile::NamedTempFile::new().unwrap();
-    let out = file.path().to_str().unwrap();
-    for words in [["call", "draw"], ["read", "file:///logo.png"]] {
-        let output = run(&[words[0], &server.url, words[1], "--out", out], &[], "").await;
-        assert_eq!(output.status.code(), Some(2));
-        assert!(parts(&output).2.contains("nothing can be written there"), "{output:?}");
+    let folder = tempfile::tempdir().unwrap();
+    let out = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    std::fs::write(out("file"), "").unwrap();
+    for out in [out("file/"), out("none/file"), "/dev/null".to_owned()] {
+        for words in [["call", "draw"], ["read", "file:///logo.png"]] {
+            let output = run(&[words[0], &server.url, words[1], "--out", &out], &[], "").await;
+            assert_eq!(output.status.code(), Some(2));
+            assert!(parts(&output).2.contains("cannot write there"), "{output:?}");
+        }
     }
     assert_eq!(server.requests().len(), 0);
-    // One that is not there is made.
-    let folder = tempfile::tempdir().unwrap();
-    let new = folder.path().join("a/b");
-    let output = run(&["call", &server.url, "draw", "--out", new.to_str().unwrap()], &[], "").await;
+    // A folder that is not there is made.
+    let new = out("a/b/");
+    let output = run(&["call", &server.url, "draw", "--out", &new], &[], "").await;
     assert_eq!(output.status.code(), Some(0));
     let names: Vec<_> = std::fs::read_dir(new).unwrap().map(|f| f.unwrap().file_name()).collect();
     assert_eq!(names, ["draw-1.png"]);
@@ -90,20 +92,24 @@ async fn a_folder_that_takes_no_files_is_refused_before_anything_is_called() {
 async fn what_cannot_be_written_does_not_hide_the_rest() {
     let answer = r#"{"content":[{"type":"text","text":"important"},
         {"type":"image","data":"aGk=","mimeType":"image/png"},{"type":"text","text":"too"}]}"#;
-    let server = odd("tools/call", answer).await;
     let folder = tempfile::tempdir().unwrap();
-    let mut command = crate::support::process::command(&["call", &server.url, "draw"]);
     let gone = folder.path().join("gone");
     std::fs::create_dir(&gone).unwrap();
-    // A working directory that is not there any more takes no files, even of root.
-    command.current_dir(&gone).stdin(std::process::Stdio::null());
-    let started = command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
-    let child = started.spawn().unwrap();
-    std::fs::remove_dir(&gone).unwrap();
-    let output = child.wait_with_output().await.unwrap();
+    let (answer, going) = (answer.to_owned(), gone.clone());
+    let server = Server::start(move |r: &Request| match &*r.what() {
+        "tools/call" => {
+            // A folder that is not there any more takes no files, even of root.
+            std::fs::remove_dir(&going).unwrap();
+            Reply::json(result(r.id(), &answer))
+        }
+        _ => shop(r),
+    })
+    .await;
+    let out = gone.to_str().unwrap();
+    let output = run(&["call", &server.url, "draw", "--out", out], &[], "").await;
     let (code, shown, said) = parts(&output);
     assert_eq!(shown, "important\n(image/png, 2 bytes, that could not be written)\ntoo\n");
-    assert!(said.contains("draw-1.png cannot be written"), "{said}");
+    assert!(said.starts_with("error: cannot write") && said.contains("draw-1.png"), "{said}");
     assert_eq!(code, Some(1));
 }
 
@@ -120,7 +126,7 @@ async fn resources_are_listed_though_their_patterns_are_not() {
     let output = run(&["resources", &server.url], &[], "").await;
     let (code, shown, said) = parts(&output);
     assert!(shown.contains("note://1"), "{shown}");
-    assert_eq!(said, "mcp-span: the server did not list its patterns: Not yet (-32000)\n");
+    assert_eq!(said, "warning: the server did not list its patterns: Not yet (-32000)\n");
     assert_eq!(code, Some(0));
 }
 

@@ -27,7 +27,7 @@ async fn any_method_is_sent_and_its_result_printed_as_it_came() {
 async fn an_error_of_the_server_is_told_in_full() {
     let server = Server::start(shop).await;
     let output = run(&["raw", &server.url, "refuse"], &[], "").await;
-    let said = "mcp-span: the server says: No[2J way (-32050) {\"why\":\"x\"}\n";
+    let said = "error: the server answered: No[2J way (-32050) {\"why\":\"x\"}\n";
     assert_eq!(parts(&output), (Some(1), "", said));
     let output = run(&["raw", &server.url, "refuse", "--json"], &[], "").await;
     let json: serde_json::Value = serde_json::from_slice(&output.stderr).unwrap();
@@ -70,11 +70,31 @@ async fn a_text_is_printed_as_it_is_and_bytes_become_a_file() {
     let shown = format!("{} (image/png, 8 bytes)\n", path.display());
     assert_eq!(parts(&output), (Some(0), &*shown, ""));
     assert_eq!(std::fs::read(path).unwrap(), b"\x89PNG\r\n\x1a\n");
-    let output = run(&["read", &server.url, "file:///a/logo.png", "--out", "-"], &[], "").await;
-    assert_eq!(output.stdout, b"\x89PNG\r\n\x1a\n");
+    for line in [&["--out", "-"][..], &[]] {
+        let args = [&["read", &server.url, "file:///a/logo.png"], line].concat();
+        let output = run(&args, &[], "").await;
+        assert_eq!(output.stdout, b"\x89PNG\r\n\x1a\n", "stdout is no terminal");
+    }
     let output = run(&["read", &server.url, "note://1", "--json"], &[], "").await;
     let shown = "{\"contents\":[{\"uri\":\"note://1\",\"text\":\"no\\u001bte\"}]}\n";
     assert_eq!(parts(&output), (Some(0), shown, ""));
+}
+
+#[tokio::test]
+async fn one_resource_becomes_the_file_that_was_asked_for() {
+    let server = Server::start(shop).await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("out.bin");
+    let out = file.to_str().unwrap();
+    for (uri, about, bytes) in [
+        ("file:///a/logo.png", "image/png, 8 bytes", &b"\x89PNG\r\n\x1a\n"[..]),
+        ("note://1", "data, 5 bytes", b"no\x1bte"),
+    ] {
+        let output = run(&["read", &server.url, uri, "--out", out], &[], "").await;
+        assert_eq!(parts(&output), (Some(0), &*format!("{out} ({about})\n"), ""));
+        assert_eq!(std::fs::read(&file).unwrap(), bytes);
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
 #[tokio::test]
@@ -86,10 +106,10 @@ async fn a_prompt_is_filled_in_and_shown_with_its_roles() {
     assert_eq!(sent.json()["params"]["arguments"], serde_json::json!({"who": "7"}));
     let output = run(&["prompt", &server.url, "greet", "hows=x"], &[], "").await;
     let said = "\
-mcp-span: the arguments do not fit the prompt 'greet':
-  who is missing
-  hows is not known; is it how?
-  'mcp-span prompts <URL> greet' shows what it takes
+error: the arguments do not fit the prompt 'greet':
+  who: missing
+  hows: unknown; did you mean 'how'?
+hint: 'mcp-span prompts <URL> greet' shows what it takes
 ";
     assert_eq!(parts(&output), (Some(2), "", said));
 }

@@ -15,6 +15,12 @@ async fn names_have_colour_and_foreign_text_has_none() {
     assert!(shown.contains("Orders[31m things."), "{shown:?}");
     let (shown, _) = Terminal::start(&["tools", &server.url], &[("NO_COLOR", "1")]).ends().await;
     assert!(!shown.contains("\u{1b}["), "{shown:?}");
+    let flags = ["--color", "never", "tools", &server.url];
+    let (shown, _) = Terminal::start(&flags, &[]).ends().await;
+    assert!(!shown.contains("\u{1b}["), "{shown:?}");
+    let picture = ["read", &server.url, "file:///logo.png"];
+    let (shown, _) = Terminal::start(&picture, &[]).ends().await;
+    assert_eq!(shown, "[image/png, 8 bytes; use --out FILE or DIR to save it]\r\n");
     let (shown, _) = Terminal::start(&["read", &server.url, "note://1"], &[]).ends().await;
     assert_eq!(shown, "note\r\n");
 }
@@ -85,7 +91,7 @@ async fn a_person_is_asked_what_the_server_wants_to_know() {
     terminal.types("y\n").await;
     terminal.shows("age (integer): ").await;
     terminal.types("old\n").await;
-    terminal.shows("It must be an integer, not \"old\".").await;
+    terminal.shows("expected integer, got \"old\"").await;
     terminal.types("7\n").await;
     terminal.shows("name* (text): ").await;
     terminal.types("Ann\n").await;
@@ -110,7 +116,7 @@ async fn a_person_has_time_to_log_in() {
     let mut terminal =
         Terminal::start(&["prompts", &provider.url, "--json", "--oauth-wait", "0.1"], &env);
     terminal.shows(": open http").await;
-    terminal.shows("the login is waited for, up to 5 minutes").await;
+    terminal.shows("waiting for the login, up to 5 minutes").await;
     terminal.shows("waiting for the login").await;
     std::fs::write(provider.path("go"), "").unwrap();
     terminal.shows("{\"prompts\":[").await;

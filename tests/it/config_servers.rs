@@ -146,7 +146,7 @@ async fn a_word_that_is_no_name_is_answered_with_the_names() {
     let folder = Folder::ours(r#"{"mcpServers": {"notion": {"command": "c"}, "docs": {}}}"#);
     let said = refused(&["noton"], &[folder.env()]).await;
     assert!(said.contains("'noton' is not a URL"), "{said}");
-    assert!(said.contains("config.json are notion, docs; is it 'notion'?"), "{said}");
+    assert!(said.contains("config.json are notion, docs; did you mean 'notion'?"), "{said}");
     let said = refused(&["notion"], &[]).await;
     assert!(said.contains("no configuration file with names of servers was found"), "{said}");
 }
@@ -163,13 +163,13 @@ async fn a_wrong_entry_is_named_and_does_not_hurt_the_others() {
     for (name, part) in [
         (
             "wrong",
-            "line 2, column 13: server 'wrong': nobody knows the key \"comand\"; is it \"command\"?",
+            "line 2, column 13: server 'wrong': unknown key \"comand\", did you mean \"command\"?",
         ),
         (
             "unset",
             "line 3, column 24: server 'unset': \"command\": the environment variable 'NOPE'",
         ),
-        ("odd", "line 4, column 3: server 'odd': the value of 'log-level' is not one"),
+        ("odd", "line 4, column 53: server 'odd': \"logLevel\": it must be off, error"),
         ("both", "line 6, column 5: server 'both': both \"command\" and \"url\" are set"),
     ] {
         let said = refused(&[name], &env).await;
@@ -192,7 +192,7 @@ async fn files_of_other_clients_are_read_where_they_are_named() {
     let folder = Folder::with("theme.json", "{\"theme\": \"One\"}");
     let path = folder.file("theme.json");
     let said = refused(&["x", "--config", path.to_str().unwrap()], &[]).await;
-    assert!(said.contains("nobody knows the key 'theme'"), "{said}");
+    assert!(said.contains("unknown key 'theme'"), "{said}");
 }
 
 #[tokio::test]
@@ -227,7 +227,7 @@ async fn the_table_shows_names_and_faults_and_what_an_entry_sets() {
         "wrong": {"args": []},
         "unset": {"url": "https://h/", "bearerEnv": "NOPE"}}}"#;
     let folder = Folder::ours(text);
-    let output = run(&["config", "docs"], &[folder.env()], "").await;
+    let output = run(&["config", "docs"], &[folder.env(), ("COLUMNS", "200")], "").await;
     let table = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     let line = |name: &str| {
@@ -235,14 +235,15 @@ async fn the_table_shows_names_and_faults_and_what_an_entry_sets() {
         let words = line.unwrap_or_else(|| panic!("{name}: {table}")).split_whitespace().skip(1);
         words.collect::<Vec<_>>().join(" ")
     };
-    assert_eq!(line("url"), "https://h/mcp?key=[secret] server 'docs'");
-    assert_eq!(line("timeout"), "7 server 'docs'");
-    assert_eq!(line("profile"), "work server 'docs'");
-    assert_eq!(line("away-wait"), "4 configuration file");
+    assert_eq!(line("url"), "https://h/mcp?key=[secret] (server 'docs')");
+    assert_eq!(line("timeout"), "7 (server 'docs')");
+    assert_eq!(line("profile"), "work (server 'docs')");
+    assert_eq!(line("away-wait"), "4 (configuration file, line 1)");
     assert_eq!(line("docs"), "https://h/mcp?key=[secret]");
-    assert_eq!((line("files"), line("later")), ("files".into(), "switched off".into()));
-    assert!(line("wrong").contains("line 5, column 9: server 'wrong': stdio server requires"));
-    assert!(line("unset").contains("the variable NOPE is not set"), "{table}");
+    assert_eq!((line("files"), line("later")), ("files".into(), "disabled".into()));
+    let words = table.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("line 5, column 9: server 'wrong': stdio server requires"), "{table}");
+    assert!(words.contains("the variable NOPE is not set"), "{table}");
     assert!(!table.contains("s3cret"), "{table}");
 }
 
@@ -273,7 +274,7 @@ async fn a_name_can_be_installed_and_is_spelled_out_where_it_is_a_command() {
         assert!(shown.contains(args) && shown.contains(&format!("\"{name}\": {{")), "{shown}");
     }
     let said = refused(&["install", "cursor", "dosc", "--print"], &env).await;
-    assert!(said.contains("is it 'docs'?"), "{said}");
+    assert!(said.contains("did you mean 'docs'?"), "{said}");
 }
 
 #[tokio::test]

@@ -63,19 +63,20 @@ async fn a_typed_source_of_credentials_replaces_that_of_the_file() {
 async fn the_table_says_what_holds_and_where_it_came_from() {
     let folder = Folder::with(r#"{"timeout": 12, "headers": {"Authorization": "s3cret-value"}}"#);
     let env = [folder.env(), ("MCP_SPAN_AWAY_WAIT", "9")];
-    let args = ["config", "https://me:s3cret@example.com/mcp?key=s3cret", "--keep-alive", "5"];
+    let args =
+        ["config", "--all", "https://me:s3cret@example.com/mcp?key=s3cret", "--keep-alive", "5"];
     let output = run(&args, &env, "").await;
     let table = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(0));
     let line = |name: &str| {
-        let line = table.lines().find(|line| line.split(' ').next() == Some(name)).unwrap();
+        let line = table.lines().find(|line| line.split_whitespace().next() == Some(name)).unwrap();
         line.split_whitespace().skip(1).collect::<Vec<_>>().join(" ")
     };
-    assert_eq!(line("timeout"), "12 configuration file");
-    assert_eq!(line("away-wait"), "9 MCP_SPAN_AWAY_WAIT");
-    assert_eq!(line("keep-alive"), "5 flag");
-    assert_eq!(line("connect-wait"), "25 default");
-    assert_eq!(line("bearer-file"), "- not set");
+    assert_eq!(line("timeout"), "12 (configuration file, line 1)");
+    assert_eq!(line("away-wait"), "9 (MCP_SPAN_AWAY_WAIT)");
+    assert_eq!(line("keep-alive"), "5 (flag)");
+    assert_eq!(line("connect-wait"), "25 (default)");
+    assert_eq!(line("bearer-file"), "- (not set)");
     assert!(table.contains(folder.file().to_str().unwrap()), "{table}");
     assert!(!table.contains("s3cret"), "{table}");
 }
@@ -84,10 +85,10 @@ async fn the_table_says_what_holds_and_where_it_came_from() {
 async fn a_file_that_is_wrong_is_named_with_what_is_wrong() {
     for (text, part) in [
         ("{\n \"timeout\": 3,,\n}", "config.json, line 2, column 15"),
-        (r#"{"timeuot": 3}"#, "nobody knows the key 'timeuot'; is it 'timeout'?"),
-        (r#"{"timeout": "soon"}"#, "the value of 'timeout'"),
-        (r#"{"transport": "pigeon"}"#, "the value of 'transport'"),
-        (r#"{"serial": 3}"#, "'serial' is of the wrong sort"),
+        (r#"{"timeuot": 3}"#, "unknown key 'timeuot', did you mean 'timeout'?"),
+        (r#"{"timeout": "soon"}"#, "\"timeout\": it must be a number of seconds"),
+        (r#"{"transport": "pigeon"}"#, "\"transport\": it must be auto, http or sse"),
+        (r#"{"serial": 3}"#, "\"serial\": it must be true or false"),
         ("", "line 1, column 1"),
     ] {
         let folder = Folder::with(text);

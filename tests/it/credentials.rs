@@ -356,7 +356,7 @@ async fn what_cannot_work_is_said_at_the_start() {
         (&["--bearer-command", "echo 'x"], "a quote is not closed"),
         (&["--bearer-command", " "], "no command"),
         (&["--bearer-env", "PATH", "-H", "Authorization: x"], "leave one of them out"),
-        (&["--bearer-env", "PATH", "--bearer-file", empty], "cannot be used with"),
+        (&["--bearer-env", "PATH", "--bearer-file", empty], "exclude each other"),
     ] {
         let output = run(&[&[url], args].concat(), &[], "").await;
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -178,7 +178,7 @@ async fn contradictions_are_refused() {
         let output = run(args, &[], "").await;
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{args:?}: {stderr}");
-        assert!(output.stdout.is_empty() && stderr.starts_with("mcp-span: "), "{stderr}");
+        assert!(output.stdout.is_empty() && stderr.starts_with("error: "), "{stderr}");
     }
 }
 

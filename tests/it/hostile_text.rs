@@ -273,14 +273,14 @@ async fn no_question_of_a_server_acts_on_the_terminal() {
     terminal.shows("Answer it?").await;
     terminal.types("y\n").await;
     // What does not fit is told with what would.
-    for (shown, typed) in [("X", "?\n"), ("a* (integer): ", "x\n"), ("not \"x\"", "1\n")] {
+    for (shown, typed) in [("X", "?\n"), ("a* (integer): ", "x\n"), ("got \"x\"", "1\n")] {
         terminal.shows(shown).await;
         terminal.types(typed).await;
     }
     for typed in ["?\n", "?\n"] {
         terminal.shows("c (text): ").await;
         terminal.types(typed).await;
-        terminal.shows("It must be \"X").await;
+        terminal.shows("expected one of \"X").await;
     }
     terminal.types("\u{4}").await;
     let (shown, _) = terminal.ends().await;

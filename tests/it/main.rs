@@ -52,12 +52,13 @@
 //! - `commands_look`: lists of tools, resources and prompts. `commands_call`: calls. `commands_raw`:
 //!   reading, prompts, and any method. `commands_odd`: answers that fit no form.
 //!   `commands_terminal`: a person at a terminal.
+//! - `snapshots`: lists, help and errors as files of expected text, at several widths.
 //! - `check_ways`: what a check says of the way to a server. `check_servers`: of what answers there.
 //!   `check_access`: of logins. `check_programs`: of child processes. `check_reports`: how it is told.
 //! - `private_files`: whose files are read and written. `environments`: what processes that we
 //!   start are given. `ways_around`: what all code must do in one way.
 //! - `states`: what a log says at `info`, and of servers that cannot be reached.
-//! - `demo`: the embedded server. `lessons`: what went wrong in other bridges.
+//! - `documents`: links, headings and the table of contents. `demo`: the embedded server. `lessons`: what went wrong in other bridges.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -97,12 +98,14 @@ mod demo;
 mod detection;
 mod device;
 mod discovery;
+mod documents;
 mod echoes;
 mod environments;
 mod eras;
 mod eras_asking;
 mod eras_failing;
 mod eras_modern;
+mod every_option;
 mod examples;
 mod failures;
 mod faults;
@@ -160,6 +163,7 @@ mod seeing;
 mod server_stream;
 mod session_proofs;
 mod sessions;
+mod snapshots;
 mod soak;
 mod standing_in;
 mod states;

@@ -444,36 +444,3 @@ async fn dropping_is_closing() {
     gone(&pid).await;
     assert_eq!(nursery.note("left").await, "politely");
 }
-
-#[tokio::test]
-async fn the_servers_of_a_configuration_are_managed_and_a_wrong_one_harms_nobody() {
-    let remote = Server::start(|r| match &*r.what() {
-        "tools/list" => Reply::json(result(r.id(), r#"{"tools":[{"name":"far"}]}"#)),
-        _ => polite(r),
-    })
-    .await;
-    let text = format!(
-        r#"{{"mcpServers": {{
-            "far": {{"url": "{}", "timeout": 9}},
-            "near": {{"command": "{}", "args": ["demo"]}},
-            "wrong": {{"url": 7}},
-            "off": {{"command": "nothing", "disabled": true}}
-        }}}}"#,
-        remote.url,
-        env!("CARGO_BIN_EXE_mcp-span")
-    );
-    let config = mcp_span::config::read("servers.json", &text, &|_| None).unwrap();
-    assert!(config.faults().next().unwrap().to_string().starts_with("servers.json, line 4"));
-    let servers: Vec<_> = config
-        .servers()
-        .filter(|entry| entry.enabled)
-        .map(|entry| (entry.name.clone(), server(entry.spec().expect("a server"))))
-        .collect();
-    let manager = Manager::start(servers, hasty());
-    manager.settled(PATIENCE).await;
-    let states: Vec<_> = manager.states().into_iter().collect();
-    assert!(states.iter().all(|(_, state)| matches!(state, ServerState::Ready)), "{states:?}");
-    let sum = manager.call_on("near", "add", json!({"a": 2, "b": 40})).await.unwrap();
-    assert_eq!(sum.text(), "42");
-    manager.close().await;
-}

@@ -1,16 +1,22 @@
 //! Managed servers with the options of a configuration file: credentials, certificates, proxies.
 
-use mcp_span::{Client, ErrorKind, ManagedServer, Manager, ServerOptions};
+use mcp_span::{Client, ErrorKind, ManagedServer, Manager, ServerOptions, ServerState, config};
 use serde_json::{Value, json};
 
 use crate::manager::{cached, hasty, with_tool};
 use crate::support::certificates::Files;
 use crate::support::proxy::ProxyBehavior;
-use crate::support::{Authority, PATIENCE, Server, soon};
+use crate::support::{Authority, PATIENCE, Reply, Server, polite, result, soon};
 
-fn server(options: Value) -> ManagedServer {
-    let options: ServerOptions = serde_json::from_value(options).expect("options");
-    ManagedServer::new(Client::builder(options)).expect("a server")
+fn server(entry: &config::Entry) -> ManagedServer {
+    ManagedServer::new(Client::builder(entry.options.clone())).expect("a server")
+}
+
+/// The server of a configuration file with this entry.
+fn server_with(entry: Value) -> ManagedServer {
+    let text = json!({ "mcpServers": { "s": entry } }).to_string();
+    let config = config::read("servers.json", &text, &|_| None).expect("a configuration");
+    server(config.servers().next().expect("an entry"))
 }
 
 #[tokio::test]
@@ -19,15 +25,15 @@ async fn credentials_certificates_and_proxies_are_used_again_after_each_reconnec
     let remote = Server::start_tls(authority.config(&["http/1.1"]), with_tool).await;
     let proxy = ProxyBehavior::http().login("me", "secret").start().await;
     let files = Files::new();
-    let options = json!({
+    let entry = json!({
         "url": remote.url,
-        "ca-cert": [files.with("ca.pem", &authority.root)],
-        "bearer-file": files.with("token", "a-token-for-tests"),
+        "caCert": files.with("ca.pem", &authority.root),
+        "bearerFile": files.with("token", "a-token-for-tests"),
         "proxy": proxy.url_for("http", "me:secret"),
-        "header": ["X-Team: tools"],
+        "headers": {"X-Team": "tools"},
         "timeout": 9,
     });
-    let manager = Manager::start([("s", server(options))], hasty());
+    let manager = Manager::start([("s", server_with(entry))], hasty());
     for number in 1..=2 {
         assert!(manager.settled(PATIENCE).await);
         let states = manager.states();
@@ -50,8 +56,8 @@ async fn credentials_certificates_and_proxies_are_used_again_after_each_reconnec
 #[tokio::test]
 async fn a_tool_that_the_configuration_hides_is_hidden_from_every_caller() {
     let remote = Server::start(with_tool).await;
-    let options = json!({"url": remote.url, "ignore-tool": ["n*"]});
-    let manager = Manager::start([("s", server(options).cached(cached("new")))], hasty());
+    let entry = json!({"url": remote.url, "ignoreTool": ["n*"]});
+    let manager = Manager::start([("s", server_with(entry).cached(cached("new")))], hasty());
     assert!(manager.tools().is_empty(), "what was known of an earlier run is hidden as well");
     assert!(manager.settled(PATIENCE).await);
     assert!(manager.tools().is_empty());
@@ -75,4 +81,37 @@ async fn options_that_cannot_be_used_are_refused_before_anything_is_tried() {
         let error = ManagedServer::new(Client::builder(options)).unwrap_err();
         assert!(error.message.contains(word), "{error}");
     }
+}
+
+#[tokio::test]
+async fn the_servers_of_a_configuration_are_managed_and_a_wrong_one_harms_nobody() {
+    let remote = Server::start(|r| match &*r.what() {
+        "tools/list" => Reply::json(result(r.id(), r#"{"tools":[{"name":"far"}]}"#)),
+        _ => polite(r),
+    })
+    .await;
+    let text = format!(
+        r#"{{"mcpServers": {{
+            "far": {{"url": "{}", "timeout": 9}},
+            "near": {{"command": "{}", "args": ["demo"]}},
+            "wrong": {{"url": 7}},
+            "off": {{"command": "nothing", "disabled": true}}
+        }}}}"#,
+        remote.url,
+        env!("CARGO_BIN_EXE_mcp-span")
+    );
+    let config = config::read("servers.json", &text, &|_| None).unwrap();
+    assert!(config.faults().next().unwrap().to_string().starts_with("servers.json, line 4"));
+    let servers: Vec<_> = config
+        .servers()
+        .filter(|entry| entry.enabled)
+        .map(|entry| (entry.name.clone(), server(entry)))
+        .collect();
+    let manager = Manager::start(servers, hasty());
+    manager.settled(PATIENCE).await;
+    let states: Vec<_> = manager.states().into_iter().collect();
+    assert!(states.iter().all(|(_, state)| matches!(state, ServerState::Ready)), "{states:?}");
+    let sum = manager.call_on("near", "add", json!({"a": 2, "b": 40})).await.unwrap();
+    assert_eq!(sum.text(), "42");
+    manager.close().await;
 }

@@ -95,12 +95,12 @@ async fn a_person_logs_in_by_its_file_and_a_variable_beats_it() {
     let output = run(&["config", "--oauth-scope", "flag"], &env, "").await;
     let table = String::from_utf8(output.stdout).unwrap();
     let line = |name: &str| {
-        let line = table.lines().find(|line| line.split(' ').next() == Some(name)).unwrap();
+        let line = table.lines().find(|line| line.split_whitespace().next() == Some(name)).unwrap();
         line.split_whitespace().skip(1).collect::<Vec<_>>().join(" ")
     };
-    assert_eq!(line("oauth-scope"), "flag flag");
-    assert_eq!(line("oauth-skew"), "5 MCP_SPAN_OAUTH_SKEW");
-    assert_eq!(line("oauth-client-id"), "mine mcp-oauth2-proxy");
+    assert_eq!(line("oauth-scope"), "flag (flag)");
+    assert_eq!(line("oauth-skew"), "5 (MCP_SPAN_OAUTH_SKEW)");
+    assert_eq!(line("oauth-client-id"), "mine (mcp-oauth2-proxy)");
     assert!(!table.contains("s3cret"), "{table}");
 }
 

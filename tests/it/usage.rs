@@ -33,12 +33,12 @@ async fn urls_that_cannot_be_used() {
 async fn slips_that_are_easy_to_make() {
     let url = "http://localhost:1/mcp";
     for (line, meant) in [
-        (&["tols", url][..], "there is no command 'tols'; is it 'tools'?"),
-        (&["tols"], "is it the command 'tools'?"),
-        (&[url, "tools"], "the command goes before the URL: mcp-span tools <URL>"),
+        (&["tols", url][..], "error: unknown command 'tols'\nhint: did you mean 'tools'?\n"),
+        (&["tols"], "did you mean the command 'tools'?"),
+        (&[url, "tools"], "write 'mcp-span tools <URL>'"),
         (&["s3cret", url], "one argument too many"),
-        (&["localhost:3000/mcp"], "is it http://localhost:3000/mcp?"),
-        (&["tools", "example.com/mcp"], "is it https://example.com/mcp?"),
+        (&["localhost:3000/mcp"], "did you mean http://localhost:3000/mcp?"),
+        (&["tools", "example.com/mcp"], "did you mean https://example.com/mcp?"),
     ] {
         let stderr = refused(line, &[]).await;
         assert!(stderr.contains(meant) && !stderr.contains("s3cret"), "{line:?}: {stderr}");
@@ -148,8 +148,18 @@ async fn a_pattern_for_tools_that_was_forgotten_takes_no_other_flag_with_it() {
     }
     let output = run(&["config", url, "--ignore-tool=-x"], &[], "").await;
     let table = String::from_utf8(output.stdout).unwrap();
-    let row = |line: &str| line.split_whitespace().eq(["ignore-tool", "-x", "flag"]);
+    let row = |line: &str| line.split_whitespace().eq(["ignore-tool", "-x", "(flag)"]);
     assert!(table.lines().any(row), "{table}");
+}
+
+#[tokio::test]
+async fn a_flag_of_other_commands_is_answered_with_their_names() {
+    let stderr = refused(&["logout", "https://h/", "--max-parallel", "3"], &[]).await;
+    assert!(stderr.contains("error: --max-parallel does not apply to 'logout'"), "{stderr}");
+    assert!(stderr.contains("hint: it is for connect, demo, check, config, install"), "{stderr}");
+    let stderr = refused(&["https://h/", "--paste"], &[]).await;
+    assert!(stderr.contains("error: --paste does not apply to mcp-span URL"), "{stderr}");
+    assert!(stderr.contains("hint: it is for login\n"), "{stderr}");
 }
 
 #[tokio::test]
@@ -160,6 +170,38 @@ async fn unknown_flags_are_answered_with_the_nearest_known_one() {
     assert!(stderr.contains("--protocol-version"), "{stderr}");
     let stderr = refused(&["demo", "--timeot", "5"], &[]).await;
     assert!(stderr.contains("'--timeout'"), "{stderr}");
+}
+
+#[tokio::test]
+async fn colours_and_silence_are_for_every_command() {
+    let (url, no_colour) = ("http://127.0.0.1:1/mcp", [("NO_COLOR", "1")]);
+    let lines: [&[&str]; 5] = [
+        &["tols", url],
+        &["tools", url],
+        &["tools", url, "--heeder"],
+        &["ftp://x/"],
+        &["demo", "x"],
+    ];
+    for line in lines {
+        let plain = String::from_utf8(run(line, &[], "").await.stderr).unwrap();
+        assert!(plain.starts_with("error: "), "{line:?}: {plain}");
+        for args in [[&["--color", "always"], line].concat(), [line, &["--color=always"]].concat()]
+        {
+            let coloured = String::from_utf8(run(&args, &no_colour, "").await.stderr).unwrap();
+            assert!(coloured.starts_with("\u{1b}[1m\u{1b}[31merror:\u{1b}[0m "), "{coloured:?}");
+        }
+        let hints: String =
+            plain.split_inclusive('\n').filter(|line| !line.starts_with("hint: ")).collect();
+        for args in [[&["-q"], line].concat(), [line, &["--quiet"]].concat()] {
+            let quiet = String::from_utf8(run(&args, &[], "").await.stderr).unwrap();
+            assert_eq!(quiet, hints, "{args:?}");
+        }
+        let quiet = run(line, &[("MCP_SPAN_QUIET", "1"), ("MCP_SPAN_COLOR", "always")], "").await;
+        let quiet = String::from_utf8(quiet.stderr).unwrap();
+        assert!(quiet.starts_with('\u{1b}') && !quiet.contains("hint"), "{quiet:?}");
+    }
+    let stderr = refused(&["tools", url, "--color", "sometimes"], &[]).await;
+    assert!(stderr.contains("'sometimes'") && stderr.contains("always"), "{stderr}");
 }
 
 #[tokio::test]

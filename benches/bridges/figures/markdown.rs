@@ -1,4 +1,4 @@
-//! The table as it stands in the README, with its date and machine.
+//! The table of docs/performance.md, with its date and machine.
 
 use super::figure::Figure;
 use super::results::Results;
@@ -24,11 +24,11 @@ impl Setting {
     }
 }
 
-/// Everything between the markers. `picture` is where the picture is, as seen from the README.
+/// Everything between the markers. `picture` is where the picture is, as seen from the page.
 pub(crate) fn section(results: &Results, setting: &Setting, picture: &str) -> String {
     let Setting { day, machine, .. } = setting;
     let shown: Vec<Who> = columns(results).into_iter().filter(|who| *who != Who::Direct).collect();
-    let mut text = format!("Measured on {day}, {machine}, by `make bench-readme`.\n\n");
+    let mut text = format!("Measured on {day}, {machine}, by `make bench-docs`.\n\n");
     text += &format!("![Bridges side by side]({picture})\n\n");
     text += &table(results, setting, &shown);
     let [least, most] = setting.rounds;
@@ -105,10 +105,10 @@ mod tests {
             rounds: [3, 15],
             versions: vec![(Who::McpRemote, "0.15.1".into())],
         };
-        let text = section(&results, &setting, "docs/bench.svg");
+        let text = section(&results, &setting, "bench.svg");
         for part in [
-            "Measured on 2026-11-15, a processor, 2 cores, by `make bench-readme`.",
-            "](docs/bench.svg)",
+            "Measured on 2026-11-15, a processor, 2 cores, by `make bench-docs`.",
+            "](bench.svg)",
             "|  | floor | mcp-span | mcp-remote 0.15.1 |\n|---|--:|--:|--:|\n",
             "| sequential call, JSON answers, p50 | 60.0 µs | 72.0 µs (1.20 x) | 950 µs (13.2 x) |",
             "| 16 MB request | - | - | hangs |",

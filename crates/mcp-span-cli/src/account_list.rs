@@ -4,36 +4,36 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::SystemTime;
 
-use clap::ArgMatches;
-use clap::parser::ValueSource;
 use serde_json::{Value, json};
 use url::Url;
 
-use super::args::{Connect, source};
+use super::args::Connect;
 use super::commands::{Logout, Status};
 use super::report::{Usage, plain};
-use super::{Failure, logging, report};
-use mcp_span::auth::oauth::{Account, Listing, Pending, Unreadable, listing};
+use super::{Failure, environment, logging, report};
+use mcp_span::auth::oauth::{Account, Listing, Pending, TokenStore, Unreadable, listing};
+use mcp_span::options::Origin;
 use mcp_span::secret::{Scrubber, shown};
 use mcp_span::untrusted::Untrusted;
 
 /// Whether no server was named.
 pub(super) fn is_about_all(typed: &Status) -> bool {
-    typed.connect.url.is_none() && typed.connect.mcp_hub.is_none() && !typed.connect.mcp_hub_mode
+    let options = &typed.connect.0.options;
+    !options.names_server() && options.mcp_hub_mode != Some(true)
 }
 
 /// Shows all logins, or those of the profile that was typed.
-pub(super) fn list(typed: &Status, matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let connect = &typed.connect;
-    let matches = matches.subcommand().map_or(matches, |(_, matches)| matches);
-    check(connect, matches)?;
-    logging::start(&connect.log, &Scrubber::default())?;
+pub(super) fn list(typed: &Status) -> Result<ExitCode, Failure> {
+    let connect = &typed.connect.0;
+    let options = &connect.options;
+    check(connect)?;
+    logging::start(connect, &Scrubber::default())?;
     let (mut all, folder) = read(connect)?;
     for Unreadable { file, why } in &all.unreadable {
         report::warning(&format!("the tokens in {} cannot be read: {why}", file.display()));
     }
-    if is_typed(matches, "profile") {
-        let profile = Some(&connect.oauth.profile).filter(|profile| !profile.is_empty());
+    if is_typed(connect, "profile") {
+        let profile = options.profile.as_ref().filter(|profile| !profile.is_empty());
         all.accounts.retain(|account| account.profile.as_ref() == profile);
         all.pending.retain(|pending| pending.profile.as_ref() == profile);
     }
@@ -45,49 +45,49 @@ pub(super) fn list(typed: &Status, matches: &ArgMatches) -> Result<ExitCode, Fai
         true => format!("nobody is logged in (tokens are kept in {})\n", folder.display()),
         false => String::new(),
     };
-    let state = connect.oauth.state_dir.as_deref().filter(|_| is_typed(matches, "state_dir"));
+    let state = options.state_dir.as_deref().filter(|_| is_typed(connect, "state-dir"));
     text += &blocks(&all.accounts, &all.pending, Some(&logout_end(state)), SystemTime::now());
     report::print(&text)?;
     Ok(if is_empty { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 /// Refuses what can only be meant for one server.
-fn check(connect: &Connect, matches: &ArgMatches) -> Result<(), Usage> {
-    if !connect.program.is_empty() {
-        return Err(Usage::new("a command has no login: leave it out, or name a URL"));
-    }
+fn check(connect: &Connect) -> Result<(), Usage> {
     let single = [
-        ("headers", "--header"),
-        ("profile_by_headers", "--profile-by-headers"),
-        ("oauth_client_id", "--oauth-client-id"),
-        ("oauth_resource", "--oauth-resource"),
-        ("oauth_audience", "--oauth-audience"),
-        ("oauth_scope", "--oauth-scope"),
-        ("oauth_param", "--oauth-param"),
-        ("oauth_authorize_param", "--oauth-authorize-param"),
+        "header",
+        "profile-by-headers",
+        "oauth-client-id",
+        "oauth-resource",
+        "oauth-audience",
+        "oauth-scope",
+        "oauth-param",
+        "oauth-authorize-param",
     ];
-    match single.into_iter().find(|(id, _)| is_typed(matches, id)) {
-        Some((_, flag)) => Err(Usage::new(format!(
-            "{flag} is about the login at one server: name its URL, or leave the flag out to see all"
+    match single.into_iter().find(|name| is_typed(connect, name)) {
+        Some(name) => Err(Usage::new(format!(
+            "--{name} is about the login at one server: name its URL, or leave the flag out to see all"
         ))),
         None => Ok(()),
     }
 }
 
-fn is_typed(matches: &ArgMatches, id: &str) -> bool {
-    source(matches, id) == Some(ValueSource::CommandLine)
+fn is_typed(connect: &Connect, name: &str) -> bool {
+    connect.options.origin(name) == Some(&Origin::Flag)
 }
 
 /// All logins, and the folder that they are in.
 fn read(connect: &Connect) -> Result<(Listing, std::path::PathBuf), Failure> {
-    let login = &connect.oauth;
-    if !login.is_kept_in_files() {
+    let options = &connect.options;
+    if options.token_store() != TokenStore::File {
         return Err(Usage::new("a keychain cannot be listed: name the server").into());
     }
-    let lookup = |name: &str| std::env::var(name).ok();
-    let folder = super::oauth::folder(Some(login), lookup);
+    let context = environment::context(connect);
+    let folder = options.state_dir(&context);
     let folder = folder.ok_or_else(|| Usage::new("there is no folder for tokens: --state-dir"))?;
-    let all = listing(&folder, super::oauth::usual_folder(login, lookup).as_deref())?;
+    let all = listing(
+        &folder,
+        context.usual_state_dir.filter(|_| options.state_dir.is_none()).as_deref(),
+    )?;
     Ok((all, folder))
 }
 
@@ -103,7 +103,7 @@ fn logout_end(state: Option<&Path>) -> String {
 /// Makes of the name of a listed login the server that it is for.
 pub(super) fn find_file(logout: &mut Logout) -> Result<(), Failure> {
     let Some(name) = logout.file.as_deref() else { return Ok(()) };
-    let (all, _) = read(&logout.connect)?;
+    let (all, _) = read(&logout.connect.0)?;
     let accounts = all.accounts.into_iter().map(|account| (account.name, account.server));
     let pending = all.pending.into_iter().map(|pending| (pending.name, pending.server));
     let mut named = accounts.chain(pending).filter(|(known, _)| known.as_deref() == Some(name));
@@ -119,17 +119,16 @@ pub(super) fn find_file(logout: &mut Logout) -> Result<(), Failure> {
         )
         .into());
     };
-    let connect = &mut logout.connect;
-    let typed = connect.url.as_deref().and_then(|url| Url::parse(url).ok());
+    let connect = &mut logout.connect.0;
+    let options = &mut connect.options;
+    let typed = options.url.as_deref().and_then(|url| Url::parse(url).ok());
     if typed.is_some_and(|typed| shown(&typed) != server) {
         return Err(Usage::new("--file: this login is for another server than the URL").into());
     }
     // What is kept is what was allowed when it was stored.
-    connect.allow_http = true;
-    connect.url = Some(server);
-    connect.server = None;
-    connect.mcp_hub = None;
-    connect.program.clear();
+    options.allow_http = Some(true);
+    (options.url, options.mcp_hub) = (Some(server), None);
+    connect.entry = None;
     Ok(())
 }
 

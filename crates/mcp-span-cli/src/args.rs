@@ -1,29 +1,28 @@
-//! What was typed: the flags of a connection, their environment variables and their help texts.
+//! What was typed: the flags of a connection, made of the table of options.
 
-use std::cmp::Ordering;
-use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::ffi::OsString;
 use std::sync::Arc;
 
-use clap::builder::{FalseyValueParser, Resettable, Str};
+use clap::builder::{PossibleValue, PossibleValuesParser, Resettable, Str, StringValueParser};
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
-use clap::{Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Subcommand, ValueEnum};
+use clap::{
+    Arg, ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Subcommand, ValueHint,
+};
 
+use super::Failure;
 use super::commands::{Cli, Command};
-use super::config_file::{ConfigFile, File};
-use super::credentials;
+use super::config_file::File;
+use super::explore;
 use super::help;
-use super::link::Link;
-use super::logging::Log;
-use super::oauth::OAuth;
-use super::proxy::Proxy;
+use super::output::flags::with_flags;
+use super::report::Usage;
 use super::target::is_url;
-use super::tls::Tls;
-use super::visit_args;
+use mcp_span::ServerOptions;
 use mcp_span::config::Entry;
+use mcp_span::options::{Given, Group, Kind, OPTIONS, OptionInfo, Origin};
 
-/// What was typed, and where each value came from.
+/// What was typed, and the parser that has read it.
 pub(super) struct Parsed {
     pub(super) cli: Cli,
     pub(super) command: clap::Command,
@@ -40,12 +39,28 @@ pub(super) fn command(args: &[OsString]) -> clap::Command {
     if args.len() < 2 || args.iter().skip(1).any(is_special) {
         return whole();
     }
-    Connect::augment_args(clap::Command::new("mcp-span"))
+    with_flags(Connect::augment_args(clap::Command::new("mcp-span")))
 }
 
 /// The parser with all subcommands, each as it is described where it is done.
 pub(super) fn whole() -> clap::Command {
-    visit_args::described(Cli::command())
+    explore::args::described(with_flags(Cli::command()))
+}
+
+/// The same with what only people want to know: variables and defaults.
+pub(super) fn documented() -> clap::Command {
+    fn with_more(command: clap::Command) -> clap::Command {
+        let more = |arg: Arg| {
+            let Some(option) = mcp_span::options::find(arg.get_id().as_str()) else { return arg };
+            let arg = arg.env(option.variable()).hide_env_values(true);
+            match (option.default)() {
+                Some(default) => arg.default_value(default),
+                None => arg,
+            }
+        };
+        command.mut_args(more).mut_subcommands(with_more)
+    }
+    explore::args::documented(with_more(whole()))
 }
 
 /// Help or the version, if that was asked for. A configuration file or a variable that is wrong does
@@ -58,285 +73,283 @@ pub(super) fn help(args: &[OsString]) -> Option<clap::Error> {
         return None;
     }
     let is_short = args.iter().take_while(|arg| *arg != "--").any(|arg| arg == "-h");
-    let command = if is_short { help::short(whole()) } else { whole() };
+    let command = if is_short { help::short(whole()) } else { documented() };
     let error = command.try_get_matches_from(args).err()?;
     matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion).then_some(error)
 }
 
-/// The subcommand that was typed, by what was typed alone: no variable and no file has a say.
+/// The subcommand that was typed, by what was typed alone: no variable has a say.
 pub(super) fn parse_typed_alone(args: &[OsString]) -> Result<Command, clap::Error> {
     let command = whole().mut_args(|arg| arg.env(Resettable::Reset));
     let matches = command.try_get_matches_from(args)?;
     Command::from_arg_matches(&matches)
 }
 
-/// Reads the command line, with defaults from the configuration file. A variable that is empty
-/// counts as one that is not set: clients pass on whatever was left blank in a form.
+/// Reads the command line.
 pub(super) fn parse(
     args: impl IntoIterator<Item = OsString>,
-    command: clap::Command,
-    file: &ConfigFile,
-    lookup: impl Fn(&OsStr) -> Option<OsString> + Copy,
-) -> Result<Parsed, clap::Error> {
-    let mut command = file.apply(without_empty(command, lookup));
+    mut command: clap::Command,
+) -> Result<Parsed, Failure> {
     let matches = command.try_get_matches_from_mut(args)?;
     let mut cli = Cli::from_arg_matches(&matches)?;
     let deepest = matches.subcommand().map_or(&matches, |(_, matches)| matches);
-    if let Some(visit) = cli.visit_mut() {
-        let variable = lookup(OsStr::new("MCP_SPAN_URL")).and_then(|url| url.into_string().ok());
-        let is_server = |word: &str| is_url(word) || file.servers.has(word);
-        visit.find_target(deepest, variable.filter(|url| !url.is_empty()), is_server);
-        visit.connect.log.is_for_program = visit.json;
-    }
-    let connect = cli.connect_mut();
-    connect.explicit = Explicit {
-        headers: is_explicit(deepest, "headers"),
-        header_file: is_explicit(deepest, "header_file"),
-        credentials: connect.credentials.keep_explicit(deepest),
-    };
-    connect.tls.keep_explicit(deepest);
-    connect.proxy.note_places(deepest);
-    // The variable is read elsewhere: it holds many headers in one.
-    let has_variable = lookup(OsStr::new("MCP_SPAN_HEADER")).is_some_and(|v| !v.is_empty());
-    if has_variable && !is_explicit(deepest, "headers") {
-        connect.headers.clear();
-    }
-    connect.take_program(rank(deepest, "url"));
-    // What stands in a stronger place wins, also under another name.
-    match rank(deepest, "url").cmp(&rank(deepest, "mcp_hub")) {
-        Ordering::Greater => connect.mcp_hub = None,
-        Ordering::Less => connect.url = None,
-        Ordering::Equal => {}
-    }
-    if rank(deepest, "log_level") > rank(deepest, "verbose") {
-        connect.log.verbose = false;
-    }
+    *cli.connect_mut() = Connect::read(deepest)?;
     Ok(Parsed { cli, command, matches })
 }
 
-/// Whether the command line is about the server at `url`, or names none: what other programs have
-/// for one server is no business of others.
-pub(super) fn is_about(
-    args: &[OsString],
-    command: &clap::Command,
-    file: &ConfigFile,
-    url: Option<&str>,
-) -> bool {
-    let lookup = |name: &OsStr| std::env::var_os(name);
-    let parsed = parse(args.to_vec(), command.clone(), file, lookup);
-    parsed.is_ok_and(|mut parsed| {
-        let is_demo = matches!(parsed.cli.command, Some(Command::Demo(_)));
-        let connect = parsed.cli.connect_mut();
-        let typed = connect.url.as_deref();
-        !is_demo
-            && connect.mcp_hub.is_none()
-            && connect.program.is_empty()
-            && (typed.is_none() || typed == url)
-    })
-}
-
-/// The value that stands for the hub of this machine.
-pub(super) const LOCAL_HUB: &str = "local";
-
-/// How strong the place is that a value stands in.
-fn rank(matches: &ArgMatches, id: &str) -> u8 {
-    match source(matches, id) {
-        Some(ValueSource::CommandLine) => 3,
-        Some(ValueSource::EnvVariable) => 2,
-        Some(_) => 1,
-        None => 0,
-    }
-}
-
-/// Where a value came from; `None` if there is none.
-pub(super) fn source(matches: &ArgMatches, id: &str) -> Option<ValueSource> {
-    matches.try_contains_id(id).is_ok().then(|| matches.value_source(id)).flatten()
-}
-
-/// Whether it was typed or is in the environment, rather than in the file or built in.
-pub(super) fn is_explicit(matches: &ArgMatches, id: &str) -> bool {
-    matches!(source(matches, id), Some(ValueSource::CommandLine | ValueSource::EnvVariable))
-}
-
-fn without_empty(
-    command: clap::Command,
-    lookup: impl Fn(&OsStr) -> Option<OsString> + Copy,
-) -> clap::Command {
-    let is_empty = |arg: &Arg| arg.get_env().and_then(lookup).is_some_and(|value| value.is_empty());
-    // A look costs less than to make all of them anew, which is seldom needed.
-    let has_empty = command.get_arguments().any(is_empty);
-    let reset = |arg: Arg| if is_empty(&arg) { arg.env(Resettable::Reset) } else { arg };
-    let command = if has_empty { command.mut_args(reset) } else { command };
-    command.mut_subcommands(|command| without_empty(command, lookup))
+/// Whether it was typed.
+pub(super) fn is_typed(matches: &ArgMatches, id: &str) -> bool {
+    let is_there = matches.try_contains_id(id).is_ok();
+    is_there && matches.value_source(id) == Some(ValueSource::CommandLine)
 }
 
 /// There is one server, in whatever way it is named.
 pub(super) const TWO_SERVERS: &str =
     "there are two servers: one by its URL or name, and a command after '--'; one is enough";
 
-impl Connect {
-    /// Whether a server is named, be it in a variable.
-    pub(super) fn names_server(&self) -> bool {
-        self.url.is_some()
-            || self.mcp_hub.is_some()
-            || self.server.is_some()
-            || !self.program.is_empty()
-    }
+/// The value that stands for the hub of this machine.
+pub(super) const LOCAL_HUB: &str = "local";
 
-    /// A command that was typed beats a URL that was not.
-    fn take_program(&mut self, url: u8) {
-        if let [word] = &self.program[..]
-            && let Some(word) = word.to_str().filter(|word| is_url(word))
-        {
-            // Others have nothing but the URL behind `--`.
-            self.url = Some(word.to_owned());
-            self.program.clear();
-        } else if !self.program.is_empty() && url < 3 {
-            self.url = None;
-            self.mcp_hub = None;
-        }
-    }
-}
-
-#[derive(Args)]
+/// A connection: what was typed about it, and later what other places say as well.
+#[derive(Clone, Default)]
 pub(super) struct Connect {
-    /// The MCP endpoint of the server, or its name in the configuration file
-    #[arg(env = "MCP_SPAN_URL", hide_env_values = true)]
-    pub(super) url: Option<String>,
-
-    /// The transport: auto, http or sse
-    ///
-    /// auto finds out by itself. The names that mcp-remote has are understood as well.
-    #[arg(long, value_name = "TRANSPORT", env = "MCP_SPAN_TRANSPORT", default_value = "auto")]
-    pub(super) transport: Transport,
-
-    /// The server speaks HTTP+SSE, as mcp-hub does (the same as --transport sse)
-    #[arg(long, env = "MCP_SPAN_MCP_HUB_MODE", value_parser = FalseyValueParser::new())]
-    pub(super) mcp_hub_mode: bool,
-
-    /// Connect to the mcp-hub at URL or, without one, to the one that runs on this machine (`local`)
-    #[arg(
-        long,
-        value_name = "URL",
-        env = "MCP_SPAN_MCP_HUB",
-        hide_env_values = true,
-        num_args = 0..=1,
-        default_missing_value = LOCAL_HUB
-    )]
-    pub(super) mcp_hub: Option<String>,
-
-    /// Send a header with every request: 'Name: value'
-    ///
-    /// ${VAR} is replaced from the environment. May be given several times; MCP_SPAN_HEADER holds
-    /// one header a line.
-    #[arg(short = 'H', long = "header", value_name = "HEADER")]
-    pub(super) headers: Vec<String>,
-
-    /// Read headers from a file, one 'Name: value' a line; '#' begins a comment
-    #[arg(long, value_name = "FILE", env = "MCP_SPAN_HEADER_FILE")]
-    pub(super) header_file: Option<PathBuf>,
-
-    #[command(flatten)]
-    pub(super) credentials: credentials::Flags,
-
-    #[command(flatten)]
-    pub(super) oauth: OAuth,
-
-    /// Allow plain http to a host that is not this machine
-    #[arg(long, env = "MCP_SPAN_ALLOW_HTTP", value_parser = FalseyValueParser::new())]
-    pub(super) allow_http: bool,
-
-    #[command(flatten)]
-    pub(super) tls: Tls,
-
-    #[command(flatten)]
-    pub(super) proxy: Proxy,
-
-    #[command(flatten)]
-    pub(super) link: Link,
-
-    #[command(flatten)]
-    pub(super) file: File,
-
-    #[command(flatten)]
-    pub(super) log: Log,
-
-    /// Start this command and connect to its stdin and stdout
-    #[arg(last = true, value_name = "COMMAND", help_heading = Resettable::<Str>::Reset)]
-    pub(super) program: Vec<OsString>,
-
-    /// The server of the configuration file that `url` names.
-    #[arg(skip)]
-    pub(super) server: Option<Arc<Entry>>,
-
-    /// Why `url`, which is no URL, is not a name either.
-    #[arg(skip)]
+    pub(super) options: ServerOptions,
+    /// The server of the configuration file that was named.
+    pub(super) entry: Option<Arc<Entry>>,
+    /// Why the URL, which is none, is not a name either.
     pub(super) no_name: Option<String>,
-
-    /// What stands in a place that beats the configuration file.
-    #[arg(skip)]
-    pub(super) explicit: Explicit,
+    /// The way back is pasted: `mcp-span login --paste`.
+    pub(super) is_pasted: bool,
+    /// A person waits for the login, and can end it: `mcp-span login`.
+    pub(super) is_attended: bool,
+    /// A program reads errors as JSON on stderr: without any word of the user's, nothing is logged.
+    pub(super) is_for_program: bool,
 }
 
-/// Settings that were typed or are in the environment.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Explicit {
-    pub(super) headers: bool,
-    pub(super) header_file: bool,
-    pub(super) credentials: bool,
+const ALL_GROUPS: [Group; 8] = [
+    Group::Server,
+    Group::Connection,
+    Group::Network,
+    Group::Credentials,
+    Group::Login,
+    Group::AdvancedLogin,
+    Group::Certificates,
+    Group::Logging,
+];
+
+impl Args for Connect {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        with_program(with_options(command, &ALL_GROUPS))
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        Self::augment_args(command)
+    }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Transport {
-    /// Streamable HTTP, or HTTP+SSE where the server refuses that
-    #[value(aliases = ["http-first", "sse-first"])]
-    Auto,
-    /// Streamable HTTP only
-    #[value(aliases = ["http-only", "streamable-http", "streamablehttp"])]
-    Http,
-    /// HTTP+SSE only, with its two endpoints
-    #[value(alias = "sse-only")]
-    Sse,
+/// Its values are read by `parse`, where a wrong one is not the parser's to explain.
+impl FromArgMatches for Connect {
+    fn from_arg_matches(_: &ArgMatches) -> Result<Self, clap::Error> {
+        Ok(Self::default())
+    }
+
+    fn update_from_arg_matches(&mut self, _: &ArgMatches) -> Result<(), clap::Error> {
+        Ok(())
+    }
+}
+
+impl Connect {
+    /// What was typed.
+    pub(super) fn read(matches: &ArgMatches) -> Result<Self, Usage> {
+        let mut options = typed_options(matches)?;
+        let program = matches.try_get_many::<OsString>("program").ok().flatten();
+        let program: Vec<OsString> = program.into_iter().flatten().cloned().collect();
+        match &program[..] {
+            [] => {}
+            // Others have nothing but the URL behind `--`.
+            [word] if word.to_str().is_some_and(is_url) => {
+                options.url = word.to_str().map(str::to_owned);
+            }
+            _ => options.command = Some(program),
+        }
+        Ok(Self { options, ..Self::default() })
+    }
+}
+
+/// A connection of which only some groups of options mean something to the command.
+macro_rules! some_groups {
+    ($($(#[$attribute:meta])* $name:ident: $($group:ident),+;)+) => { $(
+        $(#[$attribute])*
+        #[derive(Clone, Default)]
+        pub(super) struct $name(pub(super) Connect);
+
+        impl Args for $name {
+            fn augment_args(command: clap::Command) -> clap::Command {
+                with_options(command, &[$(Group::$group),+])
+            }
+
+            fn augment_args_for_update(command: clap::Command) -> clap::Command {
+                Self::augment_args(command)
+            }
+        }
+
+        impl FromArgMatches for $name {
+            fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+                Ok(Self(Connect::from_arg_matches(matches)?))
+            }
+
+            fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+                self.0.update_from_arg_matches(matches)
+            }
+        }
+    )+ };
+}
+
+some_groups! {
+    /// For commands about logins.
+    Account: Server, Network, Credentials, Login, AdvancedLogin, Certificates, Logging;
+    /// For the embedded server, of which all else is known.
+    Demo: Connection, Logging;
+    /// For a process that was started for a login.
+    Logging: Logging;
+}
+
+fn with_options(command: clap::Command, groups: &[Group]) -> clap::Command {
+    let options = OPTIONS.iter().filter(|option| groups.contains(&option.group));
+    File::augment_args(command.args(options.map(arg))).next_help_heading(None)
+}
+
+fn with_program(command: clap::Command) -> clap::Command {
+    command.arg(
+        Arg::new("program")
+            .last(true)
+            .num_args(1..)
+            .value_name("COMMAND")
+            .value_parser(clap::value_parser!(OsString))
+            .help("Start this command and connect to its stdin and stdout"),
+    )
+}
+
+/// The flag for an option; the URL has none.
+pub(super) fn arg(option: &OptionInfo) -> Arg {
+    let mut paragraphs = option.help.split(|line| line.is_empty());
+    let text = |lines: &[&str]| lines.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ");
+    let help = paragraphs.next().map(text).unwrap_or_default();
+    let more = paragraphs.map(text).fold(help.clone(), |help, more| help + "\n\n" + &more);
+    let action = match option.kind {
+        Kind::Switch => ArgAction::SetTrue,
+        Kind::Many | Kind::Paths => ArgAction::Append,
+        Kind::One | Kind::Path => ArgAction::Set,
+    };
+    let arg = Arg::new(option.name).help(help).action(action);
+    if option.name == "url" {
+        return arg
+            .value_name("URL")
+            .help("The MCP endpoint of the server, or its name in the configuration file");
+    }
+    let mut arg = arg
+        .long(option.name)
+        .short(option.short.map_or(Resettable::Reset, Resettable::from))
+        .help_heading(
+            option
+                .group
+                .heading()
+                .map_or(Resettable::Reset, |name| Resettable::from(Str::from(name))),
+        );
+    if more.len() > option.help.first().map_or(0, |line| line.trim().len()) {
+        arg = arg.long_help(more);
+    }
+    if let Some(alias) = option.alias {
+        arg = arg.visible_alias(alias);
+    }
+    if option.name == "verbose" {
+        // Many programs have more for -vv; here all there is comes with the first.
+        arg = arg.overrides_with("verbose");
+    }
+    if option.kind == Kind::Switch {
+        return arg;
+    }
+    arg = arg.value_name(option.value_name).allow_negative_numbers(true);
+    if matches!(option.kind, Kind::Path | Kind::Paths) {
+        arg = arg.value_hint(ValueHint::AnyPath);
+    }
+    if let Some(bare) = option.bare {
+        arg = arg.num_args(0..=1).default_missing_value(bare);
+        arg = arg.require_equals(option.name == "no-proxy");
+    }
+    if option.choices.is_empty() {
+        return arg.value_parser(StringValueParser::new());
+    }
+    let value = |(names, help): &(&'static [&'static str], &'static str)| {
+        let value = PossibleValue::new(names[0]).aliases(&names[1..]);
+        if help.is_empty() { value } else { value.help(*help) }
+    };
+    arg.ignore_case(true).value_parser(PossibleValuesParser::new(option.choices.iter().map(value)))
+}
+
+/// What the flags say.
+fn typed_options(matches: &ArgMatches) -> Result<ServerOptions, Usage> {
+    let mut options = ServerOptions::default();
+    for option in OPTIONS.iter().filter(|option| is_typed(matches, option.name)) {
+        let texts: Vec<String> = match option.kind {
+            Kind::Switch => Vec::new(),
+            _ => matches.get_many(option.name).into_iter().flatten().cloned().collect(),
+        };
+        let given = match (option.kind, &texts[..]) {
+            (Kind::Switch, _) => Given::Switch(true),
+            (Kind::One | Kind::Path, [text, ..]) => Given::Text(text),
+            (_, texts) => Given::List(texts),
+        };
+        let set = options.set(option, given, Origin::Flag);
+        set.map_err(|why| Usage::new(invalid(option, &Origin::Flag, given, &why)))?;
+    }
+    Ok(options)
+}
+
+/// What is wrong with the value of an option.
+pub(super) fn invalid(
+    option: &'static OptionInfo,
+    origin: &Origin,
+    given: Given<'_>,
+    why: &str,
+) -> String {
+    let label = origin.label(option);
+    match given {
+        Given::Text(text) if !option.is_secret => {
+            format!("invalid value '{}' for {label}: {why}", text.escape_debug())
+        }
+        _ => format!("invalid value for {label}: {why}"),
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
-    use mcp_span::config::{SETTINGS, Sort};
 
     #[test]
-    fn every_flag_has_a_variable() {
-        // Read elsewhere (header), or about one run (the rest).
-        let others = ["header", "no-config", "help", "version", "program"];
-        for command in [whole(), Connect::augment_args(clap::Command::new("x"))] {
-            for arg in command.get_arguments() {
-                let name = arg.get_long().unwrap_or_else(|| arg.get_id().as_str());
-                let is_named =
-                    arg.get_env().is_some_and(|env| env.to_string_lossy().starts_with("MCP_SPAN_"));
-                assert!(is_named || others.contains(&name), "{name}");
-            }
-        }
+    fn every_flag_of_a_connection_is_an_option_and_the_other_way_round() {
+        let command = Connect::augment_args(clap::Command::new("x"));
+        let flags: Vec<&str> = command.get_arguments().filter_map(Arg::get_long).collect();
+        let is_about_the_run = |flag: &&&str| !["config", "no-config"].contains(flag);
+        let flags: Vec<&str> = flags.iter().filter(is_about_the_run).copied().collect();
+        let options = OPTIONS.iter().map(|option| option.name).filter(|name| *name != "url");
+        assert_eq!(flags, options.collect::<Vec<_>>());
     }
 
     #[test]
-    fn every_flag_can_be_set_for_one_server() {
-        // Those that say who the server is, and those about the file or the run.
-        let others = ["header", "timeout", "transport", "mcp-hub", "config", "no-config"];
-        let sort = |arg: &Arg| match arg.get_action() {
-            clap::ArgAction::Append => Sort::Many,
-            action if action.takes_values() => Sort::One,
-            _ => Sort::Switch,
-        };
-        let command = Connect::augment_args(clap::Command::new("x"));
-        let flags = command.get_arguments().filter_map(|arg| Some((arg.get_long()?, sort(arg))));
-        let flags: BTreeMap<_, _> = flags.filter(|(long, _)| !others.contains(long)).collect();
-        assert_eq!(flags, SETTINGS.into_iter().collect());
+    fn help_names_the_variable_of_every_option() {
+        let command = documented();
+        let connect = command.find_subcommand("connect").unwrap();
+        for arg in connect.get_arguments() {
+            let name = arg.get_id().as_str();
+            let is_about_the_run = ["help", "version", "program", "no_config"].contains(&name);
+            assert!(is_about_the_run || arg.get_env().is_some(), "{name}");
+        }
     }
 
     #[test]
     fn the_definition_is_sound() {
         whole().debug_assert();
+        documented().debug_assert();
     }
 }

@@ -10,8 +10,8 @@ use mcp_span::auth::oauth::Open;
 use mcp_span::environment::Environment;
 
 /// Opens addresses with `$BROWSER`, or as the system does it.
-pub(super) fn opener(environment: Environment, lookup: impl Fn(&str) -> Option<String>) -> Open {
-    let browser = lookup("BROWSER").filter(|text| !text.trim().is_empty());
+pub(super) fn opener(environment: Environment, browser: Option<String>) -> Open {
+    let browser = browser.filter(|text| !text.trim().is_empty());
     Arc::new(move |address| open(address, browser.as_deref(), &environment))
 }
 

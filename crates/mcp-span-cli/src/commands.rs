@@ -4,14 +4,11 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use super::args::Connect;
+use super::args::{self, Connect};
 use super::check::Check;
 use super::completions::Completions;
-use super::config_file::File;
+use super::explore::args::{Call, Raw, Read, Target};
 use super::install::{Install, Uninstall};
-use super::link::Link;
-use super::logging::Log;
-use super::visit_args::{Call, Raw, Read, Visit};
 
 /// Joins any MCP client to any MCP server.
 // Neither this nor what it holds can be shown: headers and URLs are secrets.
@@ -44,35 +41,37 @@ impl Cli {
     /// The settings for a connection, of whatever command it is.
     pub(super) fn connect_mut(&mut self) -> &mut Connect {
         match &mut self.command {
-            Some(Command::Connect(connect) | Command::Config(connect)) => connect,
-            Some(Command::Logout(logout)) => &mut logout.connect,
-            Some(Command::Status(status)) => &mut status.connect,
-            Some(Command::Login(login)) => &mut login.connect,
+            Some(Command::Connect(connect)) => connect,
+            Some(Command::Config(config)) => &mut config.connect,
+            Some(Command::Demo(demo)) => &mut demo.connect.0,
+            Some(Command::Logout(logout)) => &mut logout.connect.0,
+            Some(Command::Status(status)) => &mut status.connect.0,
+            Some(Command::Login(login)) => &mut login.connect.0,
             Some(Command::Install(install)) => &mut install.connect,
             Some(
-                Command::Tools(visit)
-                | Command::Resources(visit)
-                | Command::Prompts(visit)
-                | Command::Prompt(visit),
-            ) => &mut visit.connect,
-            Some(Command::Call(call)) => &mut call.visit.connect,
-            Some(Command::Read(read)) => &mut read.visit.connect,
-            Some(Command::Raw(raw)) => &mut raw.visit.connect,
+                Command::Tools(target)
+                | Command::Resources(target)
+                | Command::Prompts(target)
+                | Command::Prompt(target),
+            ) => &mut target.connect,
+            Some(Command::Call(call)) => &mut call.target.connect,
+            Some(Command::Read(read)) => &mut read.target.connect,
+            Some(Command::Raw(raw)) => &mut raw.target.connect,
             Some(Command::Check(check)) => &mut check.connect,
             _ => &mut self.connect,
         }
     }
 
-    /// The visit at a server, if that is what the command is.
-    pub(super) fn visit_mut(&mut self) -> Option<&mut Visit> {
+    /// Which server is explored, if that is what the command is for.
+    pub(super) fn explore_mut(&mut self) -> Option<&mut Target> {
         match self.command.as_mut()? {
-            Command::Tools(visit)
-            | Command::Resources(visit)
-            | Command::Prompts(visit)
-            | Command::Prompt(visit) => Some(visit),
-            Command::Call(call) => Some(&mut call.visit),
-            Command::Read(read) => Some(&mut read.visit),
-            Command::Raw(raw) => Some(&mut raw.visit),
+            Command::Tools(target)
+            | Command::Resources(target)
+            | Command::Prompts(target)
+            | Command::Prompt(target) => Some(target),
+            Command::Call(call) => Some(&mut call.target),
+            Command::Read(read) => Some(&mut read.target),
+            Command::Raw(raw) => Some(&mut raw.target),
             _ => None,
         }
     }
@@ -86,8 +85,8 @@ pub(super) enum Command {
     Demo(Box<Demo>),
     /// Find out what works with a server, and what to do about the rest
     Check(Box<Check>),
-    /// Show every setting, its value, and where it came from
-    Config(Box<Connect>),
+    /// Show the settings that differ from the defaults
+    Config(Box<Config>),
     /// Log in to a server, and keep the tokens
     Login(Box<Login>),
     /// Forget the tokens of a server, and revoke them where possible
@@ -105,25 +104,39 @@ pub(super) enum Command {
     /// Print the manual page
     Man,
     /// List the tools of a server, or show one in full
-    Tools(Box<Visit>),
+    Tools(Box<Target>),
     /// List the resources of a server
-    Resources(Box<Visit>),
+    Resources(Box<Target>),
     /// List the prompts of a server, or show one in full
-    Prompts(Box<Visit>),
+    Prompts(Box<Target>),
     /// Call a tool of a server
     Call(Box<Call>),
     /// Read a resource of a server
     Read(Box<Read>),
     /// Get a prompt of a server, filled in
-    Prompt(Box<Visit>),
+    Prompt(Box<Target>),
     /// Send any request or notification to a server
     Raw(Box<Raw>),
 }
 
 #[derive(Args)]
-pub(super) struct Login {
+pub(super) struct Config {
     #[command(flatten)]
     pub(super) connect: Connect,
+
+    /// Show all settings, those with their defaults as well
+    #[arg(long)]
+    pub(super) all: bool,
+
+    /// Print JSON for a program
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Args)]
+pub(super) struct Login {
+    #[command(flatten)]
+    pub(super) connect: args::Account,
 
     /// Without a browser on this machine: paste the address that the browser ended up at
     #[arg(long)]
@@ -137,7 +150,7 @@ pub(super) struct Login {
 #[derive(Args)]
 pub(super) struct Logout {
     #[command(flatten)]
-    pub(super) connect: Connect,
+    pub(super) connect: args::Account,
 
     /// The login with this name in the list of `mcp-span status`, in place of URL
     #[arg(long, value_name = "NAME")]
@@ -147,23 +160,17 @@ pub(super) struct Logout {
 #[derive(Args)]
 pub(super) struct Status {
     #[command(flatten)]
-    pub(super) connect: Connect,
+    pub(super) connect: args::Account,
 
     /// Print JSON for a program
     #[arg(long)]
     pub(super) json: bool,
 }
 
-#[derive(Args, Debug)]
+#[derive(Args)]
 pub(super) struct Demo {
     #[command(flatten)]
-    pub(super) link: Link,
-
-    #[command(flatten)]
-    pub(super) file: File,
-
-    #[command(flatten)]
-    pub(super) log: Log,
+    pub(super) connect: args::Demo,
 }
 
 #[derive(Args, Debug)]

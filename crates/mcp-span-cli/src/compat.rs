@@ -13,11 +13,9 @@ use super::compat_name::{self, Named};
 use super::compat_remote::{self, Remote};
 use super::compat_renamed::Renamed;
 use super::compat_words::{Flags, Item};
-use super::credentials::SOURCES;
-use super::oauth_given::is_callback_host;
 use super::report::Usage;
 use super::secrets::Secrets;
-use super::values::{seconds, some_seconds};
+use mcp_span::options::{CREDENTIAL_SOURCES, is_callback_host, seconds, some_seconds};
 
 /// A command line of ours, with what was left out of it.
 #[derive(Default, PartialEq, Eq)]
@@ -61,6 +59,7 @@ pub(super) fn translate(
     let mut line = Line {
         words_before_url: flags.words_before_url(),
         takes_more_servers: flags.takes_more_servers(),
+        known: flags.names(),
         ..Line::default()
     };
     line.done.args.extend(args.by_ref().take(own));
@@ -96,6 +95,8 @@ struct Line {
     remote: Option<Remote>,
     /// The names of the timeouts of answers, with their seconds.
     silences: Vec<(String, String)>,
+    /// The flags that the command takes: what becomes of others means nothing to it.
+    known: HashSet<String>,
 }
 
 impl Line {
@@ -240,7 +241,7 @@ impl Line {
 
     /// A flag of ours; where it was typed as well, that one stays. Of theirs, the first counts.
     fn make(&mut self, name: &str, ours: &str, value: OsString) {
-        if self.typed.contains(ours) {
+        if self.typed.contains(ours) || !self.known.contains(ours) {
             return self.ignore(name);
         }
         if self.made.insert(ours.to_owned()) {
@@ -268,8 +269,8 @@ impl Line {
         for (name, longest) in self.longest_silence() {
             self.make(&name, "timeout", longest.into());
         }
-        let is_supplied =
-            self.has_authorization || SOURCES.iter().any(|source| self.typed.contains(*source));
+        let is_supplied = self.has_authorization
+            || CREDENTIAL_SOURCES.iter().any(|source| self.typed.contains(*source));
         let token = program.and_then(|program| program.token).filter(|name| is_set(name));
         if let Some(variable) = token.filter(|_| !is_supplied) {
             self.make(variable, "bearer-env", variable.into());
@@ -295,7 +296,7 @@ impl Line {
         for (ours, is_meant) in
             [("oauth-offered-scopes", true), ("profile-by-headers", !remote.headers.is_empty())]
         {
-            if is_meant && !self.typed.contains(ours) {
+            if is_meant && !self.typed.contains(ours) && self.known.contains(ours) {
                 self.done.args.push(format!("--{ours}").into());
             }
         }

@@ -3,10 +3,10 @@
 use serde_json::{Map, Value};
 use url::Url;
 
-use super::oauth_given::{is_callback_host, is_callback_path};
 use super::report::Usage;
 use super::secrets::{Purpose, Secrets};
 use mcp_span::config::expand;
+use mcp_span::options::{is_callback_host, is_callback_path};
 
 /// Our flags with their values, and secrets.
 pub(super) type Given = (Vec<(&'static str, String)>, Secrets);

@@ -10,6 +10,8 @@ use serde_json::{Map, Value};
 use super::compat_client::way_back;
 use super::report::Usage;
 use super::secrets::{Purpose, Secrets};
+use super::settings;
+use mcp_span::ServerOptions;
 
 /// What it says: values by our flags, and secrets.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -174,6 +176,14 @@ fn from_text(name: &str, text: String, becomes: Becomes) -> Result<Value, Usage>
 }
 
 impl Theirs {
+    /// The same as options.
+    pub(super) fn options(self) -> Result<ServerOptions, Usage> {
+        let mut options = settings::foreign(&self.flags, "mcp-oauth2-proxy")?;
+        options.url = Some(self.url);
+        self.secrets.set(&mut options);
+        Ok(options)
+    }
+
     fn add(&mut self, name: &str, value: &Value, becomes: Becomes) -> Result<(), Usage> {
         let must = |what: &str| Usage::new(format!("{name} must be {what}"));
         let text = || value.as_str().ok_or_else(|| must("a text")).map(str::to_owned);
@@ -266,21 +276,13 @@ mod tests {
     }
 
     #[test]
-    fn every_setting_has_a_flag_a_variable_and_a_line_in_the_readme() {
-        use clap::CommandFactory;
-        let command = crate::commands::Cli::command();
-        let connect = command.find_subcommand("connect").unwrap();
-        let readme = include_str!("../../../README.md");
+    fn every_setting_has_a_flag_a_variable_and_a_line_in_the_documentation() {
+        let page = include_str!("../../../docs/migrating.md");
         for (_, _, variable, becomes) in SETTINGS {
-            assert!(readme.contains(&format!("`{variable}`")), "{variable} is not in the README");
+            assert!(page.contains(&format!("`{variable}`")), "{variable} is not in migrating.md");
             let Some(flag) = target(*becomes) else { continue };
-            let mut known = connect.get_arguments();
-            let argument = known.find(|argument| argument.get_long() == Some(flag));
-            let argument = argument.unwrap_or_else(|| panic!("no flag --{flag} for {variable}"));
-            // With a variable it has a key in the configuration file as well.
-            let own = format!("MCP_SPAN_{}", flag.to_uppercase().replace('-', "_"));
-            assert_eq!(argument.get_env().and_then(|name| name.to_str()), Some(own.as_str()));
-            assert!(readme.contains(&format!("`--{flag}")), "--{flag} is not in the README");
+            assert!(mcp_span::options::find(flag).is_some(), "no option {flag} for {variable}");
+            assert!(page.contains(&format!("`--{flag}")), "--{flag} is not in migrating.md");
         }
     }
 

@@ -8,8 +8,9 @@ use url::Url;
 
 use super::compat_flags::Meaning;
 use super::compat_words::Item;
+use super::md5;
 use super::target::is_url;
-use super::{headers, md5};
+use mcp_span::ServerOptions;
 use mcp_span::limits::CALLBACK_PORTS;
 
 /// All that it tells logins apart by.
@@ -44,7 +45,9 @@ impl Remote {
                 }
                 Item::Ours(name, words) if name == "header-file" => {
                     // One that cannot be read ends the program a little later.
-                    let lines = headers::read_file(value(words).as_ref()).unwrap_or_default();
+                    let mut options = ServerOptions::default();
+                    options.header_file = Some(value(words).into());
+                    let lines = options.header_lines().unwrap_or_default();
                     found.headers.extend(lines.iter().filter_map(|(_, line)| header(line)));
                 }
                 Item::Ours(name, _) if name == "oauth-no-resource" => sends_resource = false,

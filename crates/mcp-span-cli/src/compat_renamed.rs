@@ -20,7 +20,9 @@ impl Renamed {
     /// The same failure in the words that were typed.
     pub(super) fn explain(&self, failure: Failure) -> Failure {
         match failure {
-            Failure::Usage(Usage(sentence)) => Failure::Usage(Usage(self.in_words(&sentence))),
+            Failure::Usage(Usage(sentence, hint)) => {
+                Failure::Usage(Usage(self.in_words(&sentence), hint))
+            }
             Failure::Arguments(mut error) => {
                 if let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) {
                     let typed = ContextValue::String(self.in_words(flag));

@@ -1,5 +1,6 @@
 //! Takes a command line apart into our own flags, those of other bridges, and the rest.
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 
 use clap::{Arg, Command};
@@ -34,6 +35,11 @@ pub(super) struct Flags<'a>(&'a Command);
 impl<'a> Flags<'a> {
     pub(super) fn of(command: &'a Command) -> Self {
         Self(command)
+    }
+
+    /// The long names of all.
+    pub(super) fn names(&self) -> HashSet<String> {
+        self.0.get_arguments().filter_map(Arg::get_long).map(str::to_owned).collect()
     }
 
     /// The long name of the flag that `is_it`, and whether it has a value.

@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 use std::io::{self, Write};
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -13,7 +12,8 @@ use mcp_span::NAME;
 use super::args;
 use super::candidates::{self, Candidate, Offer};
 use super::tool_names::ToolNames;
-use super::{Failure, oauth, report};
+use super::{Failure, report};
+use mcp_span::options::{Variables, state_dir};
 
 /// What scripts for shells call.
 const COMPLETE: &str = "__complete";
@@ -53,7 +53,7 @@ pub(super) fn run(typed: &Completions) -> Result<ExitCode, Failure> {
         Some(script) => report::print(script)?,
         None => {
             let mut script = Vec::new();
-            generate(typed.shell, &mut args::whole(), NAME, &mut script);
+            generate(typed.shell, &mut args::documented(), NAME, &mut script);
             report::print(&String::from_utf8_lossy(&script))?;
         }
     }
@@ -80,7 +80,7 @@ fn offer(typed: &[OsString]) -> Result<ExitCode, Failure> {
     }
     let (before, current) = candidates::as_typed(words.get(1..).unwrap_or_default());
     let mut command = args::whole();
-    let servers = servers(&before, &command);
+    let servers = servers(&before);
     command.build();
     match candidates::offer(&command, &before, &current, &servers, tools) {
         Offer::Files => Ok(ExitCode::from(FILES)),
@@ -94,22 +94,21 @@ fn offer(typed: &[OsString]) -> Result<ExitCode, Failure> {
 
 /// The names of the tools that the server had when it was last asked for them.
 fn tools(server: &str) -> Vec<String> {
-    let lookup = |name: &str| std::env::var(name).ok();
-    let chosen = lookup("MCP_SPAN_STATE_DIR").filter(|path| !path.is_empty()).map(PathBuf::from);
-    let folder = chosen.or_else(|| oauth::folder(None, lookup));
+    let variables = Variables::new(std::env::vars_os());
+    let folder = variables.path("MCP_SPAN_STATE_DIR").or_else(|| state_dir(&variables));
     folder.map(|folder| ToolNames::new(&folder, server).load()).unwrap_or_default()
 }
 
 /// The names of servers; none if the file cannot be used, which is not said here.
-fn servers(before: &[String], command: &clap::Command) -> Vec<String> {
+fn servers(before: &[String]) -> Vec<String> {
     let words: Vec<OsString> = before.iter().map(OsString::from).collect();
-    let file = super::config_file(&words, command).unwrap_or_default();
+    let file = super::config_file(&words).unwrap_or_default();
     file.servers.names().map(str::to_owned).collect()
 }
 
 /// The manual page, on stdout.
 pub(super) fn man() -> Result<ExitCode, Failure> {
-    let command = args::whole();
+    let command = args::documented();
     let mut page = Vec::new();
     let man = Man::new(command.clone());
     man.render_title(&mut page)?;

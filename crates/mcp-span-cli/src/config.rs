@@ -1,154 +1,163 @@
-//! `mcp-span config`: every setting, its value, and where it came from.
+//! `mcp-span config`: what is set for a server, and where it was set.
 
 use std::process::ExitCode;
 
-use clap::parser::ValueSource;
-use clap::{Arg, ArgMatches, Command};
+use serde_json::{Map, Value, json};
 use url::Url;
 
-use super::args::{LOCAL_HUB, Parsed, is_explicit};
-use super::config_file::ConfigFile;
+use super::args::LOCAL_HUB;
+use super::commands::Config;
+use super::output::Page;
 use super::target::{Line, Wrong};
-use super::{Failure, proxy, report, settings};
-use mcp_span::config::Server;
+use super::{Failure, report, settings};
+use mcp_span::ServerOptions;
+use mcp_span::config::Entry;
+use mcp_span::options::{
+    Kind, OPTIONS, OptionInfo, Origin, Variables, shown_proxy, usual_proxy_variables,
+};
 use mcp_span::secret::shown;
 
-/// Flags whose values are, or may hold, secrets: their names are enough.
-const HIDDEN: [&str; 5] =
-    ["header", "bearer-command", "header-command", "oauth-param", "oauth-authorize-param"];
+/// A row of the table: a setting, its value, and where it was set.
+struct Row {
+    name: String,
+    value: String,
+    origin: String,
+}
 
 /// Prints the table.
-pub(super) fn run(
-    parsed: &Parsed,
-    typed: &Line,
-    file: &ConfigFile,
-    ignored: &[String],
-) -> Result<ExitCode, Failure> {
-    let (command, matches) = asked_about(parsed);
-    let lookup = |name: &str| std::env::var(name).ok();
-    let mut text = match &file.path {
+pub(super) fn run(typed: &Config, line: &Line, ignored: &[String]) -> Result<ExitCode, Failure> {
+    let connect = &typed.connect;
+    let mut rows: Vec<Row> = connect.entry.iter().filter_map(|entry| program(entry)).collect();
+    rows.extend(OPTIONS.iter().filter_map(|option| row(option, &connect.options, typed.all)));
+    let variables = Variables::new(std::env::vars_os());
+    let usual = usual_proxy_variables(&variables).into_iter().chain(others(&variables));
+    let environment = || "environment".to_owned();
+    rows.extend(usual.map(|(name, value)| Row { name, value, origin: environment() }));
+    let servers = servers(line)?;
+    if typed.json {
+        report::print(&(as_json(line, &rows, &servers).to_string() + "\n"))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let page = Page::of_stdout();
+    let mut text = match &line.file.path {
         Some(path) => format!("configuration file: {}\n", path.display()),
         None => "configuration file: none\n".to_owned(),
     };
-    for arg in command.get_arguments().filter(|arg| is_setting(arg)) {
-        let (name, value, from) =
-            named(arg, file).unwrap_or_else(|| line(arg, matches, file, lookup));
-        text += &format!("{name:<20} {value:<32} {from}\n");
+    text += &table(&page, &rows);
+    if rows.is_empty() {
+        text += "all settings have their defaults: --all shows them\n";
     }
-    let usual = proxy::usual_variables(lookup).chain(others(lookup));
-    text.extend(usual.map(|(name, value)| format!("{name:<20} {value:<32} environment\n")));
     if !ignored.is_empty() {
-        text += &format!("accepted without any effect: {}\n", ignored.join(" "));
+        text += &format!("ignored flags: {}\n", ignored.join(" "));
     }
-    if !file.passed_over.is_empty() {
-        text += &format!("passed over in that file: {}\n", file.passed_over.join(" "));
+    if !line.file.passed_over.is_empty() {
+        text += &format!("ignored keys of that file: {}\n", line.file.passed_over.join(" "));
     }
-    text += &servers(typed)?;
-    report::print(&report::plain(&text))?;
+    if !servers.is_empty() {
+        let rows: Vec<Row> = servers
+            .into_iter()
+            .map(|(name, value)| Row { name, value, origin: String::new() })
+            .collect();
+        text += &format!("servers:\n{}", table(&page, &rows));
+    }
+    report::print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
+/// Names beside values, each with its origin.
+fn table(page: &Page, rows: &[Row]) -> String {
+    let cells = rows.iter().map(|Row { name, value, origin }| {
+        let origin = if origin.is_empty() { String::new() } else { format!("  ({origin})") };
+        vec![name.clone(), format!("{value}{origin}")]
+    });
+    page.columns(2, &cells.collect::<Vec<_>>())
+}
+
+fn as_json(line: &Line, rows: &[Row], servers: &[(String, String)]) -> Value {
+    let settings: Map<String, Value> = rows
+        .iter()
+        .map(|row| (row.name.clone(), json!({ "value": row.value, "from": row.origin })))
+        .collect();
+    let servers: Map<String, Value> =
+        servers.iter().map(|(name, what)| (name.clone(), json!(what))).collect();
+    let file = line.file.path.as_ref().map(|path| path.display().to_string());
+    json!({ "file": file, "settings": settings, "servers": servers })
+}
+
 /// The servers that have names, and what is wrong with them.
-fn servers(typed: &Line) -> Result<String, Failure> {
-    let all = &typed.file.servers.entries;
-    let mut text = if all.is_empty() { String::new() } else { "servers:\n".to_owned() };
-    for target in typed.resolve(&[], &[])? {
+fn servers(line: &Line) -> Result<Vec<(String, String)>, Failure> {
+    let mut servers = Vec::new();
+    for target in line.resolve(&[], &[])? {
         let what = match &target.spec {
             Ok(spec) => settings::server_name(spec),
             Err(Wrong::Entry(fault)) => format!("wrong: {fault}"),
             Err(Wrong::Settings(usage) | Wrong::Word(usage)) => format!("wrong: {}", usage.0),
         };
-        text += &format!("  {:<18} {what}\n", target.name);
+        servers.push((target.name, what));
     }
-    let off = all.iter().flatten().filter(|entry| !entry.enabled);
-    text.extend(off.map(|entry| format!("  {:<18} switched off\n", entry.name)));
-    Ok(text)
+    let off = line.file.servers.entries.iter().flatten().filter(|entry| !entry.enabled);
+    servers.extend(off.map(|entry| (entry.name.clone(), "disabled".to_owned())));
+    Ok(servers)
 }
 
-/// What the entry of a server says in another way than by defaults for flags.
-fn named(arg: &Arg, file: &ConfigFile) -> Option<(String, String, String)> {
-    let entry = file.server.as_ref().filter(|_| arg.get_id() == "url")?;
-    let value = match &entry.server {
-        Server::Url { url, .. } => shown(url),
-        Server::Child { command, .. } => command.clone(),
-    };
-    Some(("url".to_owned(), value, format!("server '{}'", entry.name)))
-}
-
-/// The subcommand that was typed, with its values.
-fn asked_about(parsed: &Parsed) -> (&Command, &ArgMatches) {
-    let (command, matches) = (&parsed.command, &parsed.matches);
-    let below = matches.subcommand();
-    below
-        .and_then(|(name, matches)| Some((command.find_subcommand(name)?, matches)))
-        .unwrap_or((command, matches))
+/// The server that was named, if it is a program; the URL of another is an option.
+fn program(entry: &Entry) -> Option<Row> {
+    let value = entry.options.command.as_ref()?.first()?.display().to_string();
+    let origin = format!("server '{}'", entry.name);
+    Some(Row { name: "command".to_owned(), value, origin })
 }
 
 /// Variables of others that are read as well.
-fn others(lookup: impl Fn(&str) -> Option<String>) -> impl Iterator<Item = (String, String)> {
+fn others(variables: &Variables) -> impl Iterator<Item = (String, String)> {
     let names =
         ["DEBUG", "LOG_LEVEL", "RUST_LOG", "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS"];
-    names.into_iter().filter_map(move |name| Some((name.to_owned(), lookup(name)?)))
+    names.into_iter().filter_map(|name| Some((name.to_owned(), variables.text(name)?)))
 }
 
-fn is_setting(arg: &Arg) -> bool {
-    !matches!(arg.get_id().as_str(), "help" | "version" | "config" | "no_config" | "program")
-}
-
-fn line(
-    arg: &Arg,
-    matches: &ArgMatches,
-    file: &ConfigFile,
-    lookup: impl Fn(&str) -> Option<String>,
-) -> (String, String, String) {
-    let id = arg.get_id().as_str();
-    let name = arg.get_long().unwrap_or(id).to_owned();
-    // Many headers in one variable: it is read elsewhere.
-    let headers = lookup("MCP_SPAN_HEADER").filter(|text| !text.is_empty() && name == "header");
-    if let Some(headers) = headers.filter(|_| !is_explicit(matches, id)) {
-        let lines: Vec<String> = headers.lines().map(str::to_owned).collect();
-        return (name, hidden("header", &lines), "MCP_SPAN_HEADER".to_owned());
-    }
-    let texts: Vec<String> = matches
-        .get_raw(id)
-        .into_iter()
-        .flatten()
-        .map(|text| text.to_string_lossy().into_owned())
-        .collect();
-    let value = shown_value(&name, &texts);
-    let from = match matches.value_source(id) {
-        Some(ValueSource::CommandLine) => "flag".to_owned(),
-        Some(ValueSource::EnvVariable) => {
-            arg.get_env().map_or_else(String::new, |env| env.to_string_lossy().into_owned())
+fn row(option: &'static OptionInfo, options: &ServerOptions, all: bool) -> Option<Row> {
+    let name = option.name.to_owned();
+    let (value, origin) = match (options.texts(option), options.origin(option.name)) {
+        (Some(texts), origin) => {
+            let origin = match origin {
+                Some(Origin::Flag) => "flag".to_owned(),
+                Some(Origin::Variable) => option.variable(),
+                Some(Origin::Foreign(program)) => program.clone(),
+                Some(Origin::File(place)) => format!("configuration file, line {}", place.line),
+                Some(Origin::Server(server, _)) => format!("server '{server}'"),
+                _ => "default".to_owned(),
+            };
+            if origin == "default" && !all {
+                return None;
+            }
+            (shown_value(option.name, &texts), origin)
         }
-        Some(_) if file.is_theirs(&name) => "mcp-oauth2-proxy".to_owned(),
-        Some(_) if file.has(&name) => match file.server_of(&name) {
-            Some(server) => format!("server '{server}'"),
-            None => "configuration file".to_owned(),
+        (None, _) if !all => return None,
+        (None, _) => match (option.default)() {
+            Some(default) => (default, "default".to_owned()),
+            None if option.kind == Kind::Switch => ("false".to_owned(), "default".to_owned()),
+            None => ("-".to_owned(), "not set".to_owned()),
         },
-        Some(_) => "default".to_owned(),
-        None => "not set".to_owned(),
     };
-    (name, value, from)
+    Some(Row { name, value, origin })
 }
 
-/// What was given for a flag, without secrets.
+/// What was given for an option, without secrets.
 pub(super) fn shown_value(name: &str, texts: &[String]) -> String {
     match texts {
         [] => "-".to_owned(),
-        texts if HIDDEN.contains(&name) => hidden(name, texts),
-        texts if name == "proxy" => texts.iter().map(|t| proxy::shown(t)).collect(),
-        texts if name == "url" || name == "mcp-hub" => texts.iter().map(|t| place(t)).collect(),
+        texts if name == "header" => {
+            let names = texts.iter().map(|text| text.split(':').next().unwrap_or_default().trim());
+            names.map(|name| format!("{name}: [hidden]")).collect::<Vec<_>>().join(", ")
+        }
+        texts if name == "proxy" => texts.iter().map(|text| shown_proxy(text)).collect(),
+        _ if mcp_span::options::find(name).is_some_and(|option| option.is_secret) => {
+            "[hidden]".to_owned()
+        }
+        texts if name == "url" || name == "mcp-hub" => {
+            texts.iter().map(|text| place(text)).collect()
+        }
         texts => texts.join(" "),
     }
-}
-
-fn hidden(name: &str, texts: &[String]) -> String {
-    if name != "header" {
-        return "[hidden]".to_owned();
-    }
-    let names = texts.iter().map(|text| text.split(':').next().unwrap_or_default().trim());
-    names.map(|name| format!("{name}: [hidden]")).collect::<Vec<_>>().join(", ")
 }
 
 fn place(text: &str) -> String {

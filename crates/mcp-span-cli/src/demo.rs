@@ -8,9 +8,10 @@ use anstyle::{AnsiColor, Style};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
+use super::args::Connect;
 use super::report::Usage;
 use super::settings::Settings;
-use super::{Failure, connect, link, settings};
+use super::{Failure, connect, settings};
 use mcp_span::demo::Demo;
 use mcp_span::message::{Message, Method};
 use mcp_span::revision::Revision;
@@ -18,9 +19,11 @@ use mcp_span::transport::{Incoming, Link, http, memory};
 use mcp_span::{bridge, os};
 
 /// A stdio server for whoever started us; a guided tour for a person.
-pub(super) async fn run(typed: link::Link) -> Result<ExitCode, Failure> {
+pub(super) async fn run(mut typed: Connect) -> Result<ExitCode, Failure> {
     let demo = Demo::start().await?;
-    let settings = settings::link(&typed, demo.url().clone())?;
+    typed.options.url = Some(demo.url().to_string());
+    typed.options.no_oauth = Some(true);
+    let settings = settings::of(&typed)?;
     if os::is_nobodys_stdin() {
         return walk(settings).await;
     }

@@ -7,14 +7,15 @@
 //! password, which it does not take from there. Variables that are expanded in a header stay as well:
 //! `${USER}` is one, too. What an entry or `--env` sets for a process comes on top of all this.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 
 use url::Url;
 
 use super::args::Connect;
-use super::compat_proxy;
-use super::oauth::OAuth;
+use super::{browser, compat_proxy, login_process, oauth, paste};
+use mcp_span::ServerOptions;
 use mcp_span::environment::Environment;
+use mcp_span::options::{Context, Variables, state_dir};
 
 /// How variables of ours begin.
 const OURS: &str = "MCP_SPAN_";
@@ -31,60 +32,62 @@ const THEIRS: [&str; 5] = [
 /// The usual variables for proxies, in capitals.
 const PROXIES: [&str; 4] = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "FTP_PROXY"];
 
-/// For a server that is started, and for a command that prints credentials.
-pub(super) fn for_program(typed: &Connect) -> Environment {
-    let bearer = typed.credentials.bearer_env.as_ref();
-    of(bearer.into_iter().chain(named(&typed.oauth)), &variables())
+/// What the options of a connection may refer to.
+pub(super) fn context(typed: &Connect) -> Context {
+    let variables = Variables::new(std::env::vars_os());
+    let mut context = Context::default();
+    context.environment = for_programs(&variables);
+    (context.state_dir, context.usual_state_dir) = state_dirs(&variables);
+    let for_browser = for_browser(&typed.options, &variables);
+    if typed.is_pasted {
+        context.paste = Some(paste::from_terminal());
+        context.show = Some(std::sync::Arc::new(paste::show));
+    } else {
+        context.show = Some(std::sync::Arc::new(oauth::show));
+        let browser = variables.text("BROWSER");
+        context.open = Some(browser::opener(for_browser.clone(), browser));
+    }
+    // Whoever runs `mcp-span login` waits for it at a terminal; clients do not.
+    context.login_process =
+        (!typed.is_attended).then(|| login_process::command(&typed.options, for_browser));
+    context.variables = variables;
+    context
 }
 
-/// For a browser. Where a bearer token was given, there is no login and no browser.
-pub(super) fn for_browser(typed: &OAuth) -> Environment {
-    let variables = variables();
-    let mut environment = of(named(typed), &variables);
-    let is_proxy = |name: &str| PROXIES.contains(&&*name.to_ascii_uppercase());
-    for (name, value) in &variables {
-        if name.to_str().is_some_and(is_proxy) {
-            match without_password(value) {
-                Some(plain) => environment.change(name, plain),
-                None => environment.withhold(name),
-            }
+/// Where state is kept, and where it is kept by a run whose environment says nothing about it:
+/// clients often pass little on.
+pub(super) fn state_dirs(
+    variables: &Variables,
+) -> (Option<std::path::PathBuf>, Option<std::path::PathBuf>) {
+    let others = variables.iter().filter(|(name, _)| *name != "XDG_STATE_HOME");
+    (state_dir(variables), state_dir(&Variables::new(others)))
+}
+
+/// For a server that is started, and for a command that prints credentials.
+fn for_programs(variables: &Variables) -> Environment {
+    let mut environment = Environment::default();
+    if compat_proxy::is_meant(|name| variables.get(name).map(OsStr::to_owned)) {
+        THEIRS.iter().for_each(|name| environment.withhold(*name));
+    }
+    for (name, _) in variables.iter() {
+        if name.as_encoded_bytes().starts_with(OURS.as_bytes()) {
+            environment.withhold(name);
         }
     }
     environment
 }
 
-/// Names and values.
-type Variables = [(OsString, OsString)];
-
-fn variables() -> Vec<(OsString, OsString)> {
-    std::env::vars_os().collect()
-}
-
-fn named(typed: &OAuth) -> impl Iterator<Item = &String> {
-    let given = &typed.given;
-    [
-        &typed.oauth_client_secret_env,
-        &given.oauth_refresh_token_env,
-        &given.oauth_code_env,
-        &given.oauth_code_verifier_env,
-    ]
-    .into_iter()
-    .flatten()
-}
-
-fn of<'a>(named: impl Iterator<Item = &'a String>, variables: &Variables) -> Environment {
-    let mut environment = Environment::default();
-    named.for_each(|name| environment.withhold(name));
-    let value = |name: &str| {
-        let found = variables.iter().find(|(known, _)| known == name);
-        found.map(|(_, value)| value.clone())
-    };
-    if compat_proxy::is_meant(value) {
-        THEIRS.iter().for_each(|name| environment.withhold(*name));
-    }
-    for (name, _) in variables {
-        if name.as_encoded_bytes().starts_with(OURS.as_bytes()) {
-            environment.withhold(name);
+/// For a browser. Where a bearer token was given, there is no login and no browser.
+fn for_browser(options: &ServerOptions, variables: &Variables) -> Environment {
+    let mut environment = for_programs(variables);
+    options.secret_variables().for_each(|name| environment.withhold(name));
+    let is_proxy = |name: &str| PROXIES.contains(&&*name.to_ascii_uppercase());
+    for (name, value) in variables.iter() {
+        if name.to_str().is_some_and(is_proxy) {
+            match without_password(value) {
+                Some(plain) => environment.change(name, plain),
+                None => environment.withhold(name),
+            }
         }
     }
     environment
@@ -114,35 +117,27 @@ mod tests {
 
     #[test]
     fn every_option_that_names_a_variable_keeps_it_from_programs() {
-        use clap::{CommandFactory, FromArgMatches};
-        let command = crate::commands::Cli::command().mut_args(|arg| arg.env(None::<&str>));
-        let connect = command.find_subcommand("connect").unwrap();
-        let options = connect.get_arguments().filter_map(|arg| arg.get_long());
-        let options: Vec<_> = options.filter(|long| long.ends_with("-env")).collect();
-        assert!(options.len() >= 5, "{options:?}");
-        for option in options {
-            let words = ["x", "https://h/", &format!("--{option}"), "SOME_SECRET"];
-            let matches = connect.clone().try_get_matches_from(words).unwrap();
-            let typed = Connect::from_arg_matches(&matches).unwrap();
-            let environment = format!("{:?}", for_program(&typed));
-            assert!(environment.contains("SOME_SECRET"), "--{option}: {environment}");
+        use mcp_span::options::{Given, OPTIONS, Origin};
+        let names_one = OPTIONS.iter().filter(|option| option.name.ends_with("-env"));
+        assert!(names_one.clone().count() >= 5);
+        for option in names_one {
+            let mut options = ServerOptions::default();
+            options.set(option, Given::Text("SOME_SECRET"), Origin::Flag).unwrap();
+            let environment = format!("{:?}", for_browser(&options, &Variables::default()));
+            assert!(environment.contains("SOME_SECRET"), "{}: {environment}", option.name);
         }
     }
 
     #[test]
     fn what_is_ours_and_what_is_secret_stays_here() {
-        let variables = |names: &[&str]| {
-            let pairs = names.iter().map(|name| (OsString::from(name), OsString::from("x")));
-            pairs.collect::<Vec<_>>()
-        };
-        let none = || std::iter::empty::<&String>();
-        let ours = of(none(), &variables(&["MCP_SPAN_HEADER", "MCP_SPAN_PROXY", "PATH"]));
+        let variables = |names: &[&str]| Variables::new(names.iter().map(|name| (*name, "x")));
+        let ours = for_programs(&variables(&["MCP_SPAN_HEADER", "MCP_SPAN_PROXY", "PATH"]));
         let mut expected = Environment::default();
         expected.withhold("MCP_SPAN_HEADER");
         expected.withhold("MCP_SPAN_PROXY");
         assert_eq!(ours, expected);
-        assert_eq!(of(none(), &variables(&["OAUTH2_CLIENT_SECRET"])), Environment::default());
-        let theirs = of(none(), &variables(&["OAUTH2_CLIENT_SECRET", "UPSTREAM_URL"]));
+        assert_eq!(for_programs(&variables(&["OAUTH2_CLIENT_SECRET"])), Environment::default());
+        let theirs = for_programs(&variables(&["OAUTH2_CLIENT_SECRET", "UPSTREAM_URL"]));
         assert!(format!("{theirs:?}").contains("OAUTH2_CLIENT_SECRET"));
     }
 

@@ -16,16 +16,14 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Set up", &["install", "uninstall", "config", "completions", "man"]),
 ];
 
-/// The options for a connection that people use.
-const USUAL: [&str; 12] = [
+/// The options for a connection that people use; `--color` and `--quiet` are shown with them.
+const USUAL: [&str; 10] = [
     "header",
     "bearer-env",
     "transport",
     "timeout",
     "ignore-tool",
-    "profile",
     "proxy",
-    "ca-cert",
     "config",
     "verbose",
     "help",

@@ -9,9 +9,10 @@ use serde_json::Value;
 
 use super::compat_remote::{self, Remote};
 use super::settings::Settings;
-use super::{Failure, account, args, headers, report};
+use super::{Failure, account, args, report};
 use mcp_span::auth::oauth::Foreign;
 use mcp_span::error::{Error, Kind};
+use mcp_span::options::Header;
 use mcp_span::private_file;
 use mcp_span::secret::shown;
 
@@ -138,20 +139,20 @@ fn age(version: &str) -> (bool, Vec<u64>) {
 
 /// What mcp-remote keeps logins apart by, as far as it was given here.
 fn arguments(typed: &args::Connect) -> Remote {
-    let (oauth, given) = (&typed.oauth, &typed.oauth.given);
+    let options = &typed.options;
     let pair = |text: &String| {
         text.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()))
     };
     // A file that cannot be read ends the program a little later.
-    let file = typed.header_file.as_deref().map(headers::read_file);
-    let file = file.and_then(Result::ok).unwrap_or_default();
-    let lines = file.iter().map(|(_, line)| line).chain(&typed.headers);
+    let file = options.header_lines().unwrap_or_default();
+    let headers = options.headers.iter().flatten().map(Header::line);
+    let lines = file.iter().map(|(_, line)| &**line).chain(headers);
     Remote {
-        resource: given.oauth_resource.clone().filter(|text| !text.is_empty()),
-        params: given.oauth_authorize_param.iter().filter_map(pair).collect(),
-        headers: lines.filter_map(|line| compat_remote::header(line)).collect(),
-        client_metadata_url: oauth.oauth_client_metadata_url.as_ref().map(ToString::to_string),
-        token_endpoint: given.oauth_token_url.as_ref().map(ToString::to_string),
+        resource: options.oauth_resource.clone().filter(|text| !text.is_empty()),
+        params: options.oauth_authorize_param.iter().flatten().filter_map(pair).collect(),
+        headers: lines.filter_map(compat_remote::header).collect(),
+        client_metadata_url: options.oauth_client_metadata_url.as_ref().map(ToString::to_string),
+        token_endpoint: options.oauth_token_url.as_ref().map(ToString::to_string),
         ..Remote::default()
     }
 }
@@ -159,7 +160,7 @@ fn arguments(typed: &args::Connect) -> Remote {
 /// The names that a login with these arguments may have: mcp-remote makes them of the URL as it was
 /// typed as well.
 fn names(typed: &args::Connect, remote: &Remote) -> Vec<String> {
-    let Some(url) = typed.url.as_deref() else { return Vec::new() };
+    let Some(url) = typed.options.url.as_deref() else { return Vec::new() };
     let normal = url::Url::parse(url).map_or_else(|_| url.to_owned(), |url| url.to_string());
     let short = url.trim_end_matches('/').to_owned();
     let mut names = Vec::new();

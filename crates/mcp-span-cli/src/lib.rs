@@ -10,8 +10,8 @@ use std::process::ExitCode;
 mod account;
 mod account_list;
 mod args;
+mod bad_arguments;
 mod browser;
-mod call;
 mod candidates;
 mod check;
 mod commands;
@@ -28,37 +28,32 @@ mod config;
 mod config_file;
 mod config_place;
 mod connect;
-mod credentials;
 mod demo;
+#[cfg(test)]
+mod documentation;
 mod environment;
+mod explore;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
-mod headers;
 mod help;
 mod hub;
 mod import;
 mod install;
-mod link;
 mod log_writer;
 mod logging;
 mod login_process;
-mod look;
 mod md5;
+mod nearest;
 mod oauth;
-mod oauth_given;
+mod output;
 mod paste;
-mod prompt;
-mod proxy;
-mod raw;
-mod read;
 mod report;
 mod secrets;
 mod servers;
 mod settings;
 mod target;
 mod timeline;
-mod tls;
 mod tool_names;
 mod trace;
 mod trace_file;
@@ -66,17 +61,17 @@ mod trace_layer;
 mod trace_line;
 mod trace_summary;
 mod trace_words;
-mod values;
-mod visit;
-mod visit_args;
 
 use args::Parsed;
 use commands::{Command, Login};
 use compat::Translated;
 use config_file::ConfigFile;
+use mcp_span::ServerOptions;
 use mcp_span::secret::Scrubber;
 use mcp_span::{client, runtime};
+use report::CommandError as Failure;
 use report::Usage;
+use secrets::Secrets;
 use settings::Settings;
 use target::Line;
 use tokio::sync::oneshot;
@@ -84,24 +79,16 @@ use tokio::sync::oneshot;
 /// Runs the program and gives its exit code: 0 normal, 1 unexpected, 2 usage or configuration.
 #[must_use]
 pub fn main() -> ExitCode {
-    let typed: Vec<OsString> = std::env::args_os().collect();
+    let typed = output::flags::typed(std::env::args_os().collect());
     let is_json = typed.iter().take_while(|word| *word != "--").any(|word| word == "--json");
-    match start(typed.clone()) {
-        Ok(code) => code,
-        Err(Failure::Arguments(error)) => report::bad_arguments(&error, &typed, is_json),
-        Err(Failure::NothingTyped) => report::short_help(),
-        Err(Failure::Usage(usage)) => report::usage(&usage, is_json),
-        Err(Failure::Unexpected(error)) => report::unexpected(&error),
-    }
+    let done = start(typed.clone());
+    done.unwrap_or_else(|error| error.report(is_json, &typed, &Scrubber::default()))
 }
 
-fn config_file(args: &[OsString], command: &clap::Command) -> Result<ConfigFile, Usage> {
+fn config_file(args: &[OsString]) -> Result<ConfigFile, Usage> {
     let found = config_place::find(args, |name| std::env::var_os(name))?;
     let lookup = |name: &str| std::env::var(name).ok();
-    found.map_or_else(
-        || Ok(ConfigFile::default()),
-        |found| ConfigFile::read(found, command, &lookup),
-    )
+    found.map_or_else(|| Ok(ConfigFile::default()), |found| ConfigFile::read(found, &lookup))
 }
 
 fn start(typed: Vec<OsString>) -> Result<ExitCode, Failure> {
@@ -114,17 +101,11 @@ fn start(typed: Vec<OsString>) -> Result<ExitCode, Failure> {
     let lookup = |name: &str| std::env::var(name).ok();
     // Made once: it takes a good part of the time until the first message is read.
     let command = args::command(&typed);
-    let mut file = config_file(&typed, &command)?;
+    let file = config_file(&typed)?;
     let is_name = |word: &str| file.servers.has(word);
-    let Translated { args, ignored, mut secrets, renamed } =
+    let Translated { args, ignored, secrets, renamed } =
         compat::translate(typed, &command, lookup, is_name)?;
-    let is_about = |url: Option<&str>| args::is_about(&args, &command, &file, url);
-    if let Some(theirs) = compat_proxy::read(lookup, is_about)? {
-        file = file.behind(&theirs);
-        secrets.extend(theirs.secrets);
-    }
-    let line = Line { args, file, secrets };
-    let done = parse_and_run(&line, command, &ignored);
+    let done = parse_and_run(args, command, file, secrets, &ignored);
     done.map_err(|failure| renamed.explain(failure))
 }
 
@@ -149,79 +130,85 @@ fn without_settings(typed: &[OsString]) -> Option<Result<ExitCode, Failure>> {
 }
 
 fn parse_and_run(
-    line: &Line,
+    args: Vec<OsString>,
     command: clap::Command,
+    file: ConfigFile,
+    secrets: Secrets,
     ignored: &[String],
 ) -> Result<ExitCode, Failure> {
-    let (mut parsed, file) = line.parse(command)?;
-    if let Some(Command::Login(login)) = &mut parsed.cli.command {
-        login.connect.oauth.is_pasted = login.paste;
-        login.connect.oauth.is_attended = true;
-        // mcp-remote keeps logins apart by headers: what is taken over from it stays apart.
-        login.connect.oauth.profile_by_headers |= login.import;
+    let mut parsed = args::parse(args, command)?;
+    output::flags::apply(&parsed.matches);
+    let line = behind(&mut parsed, file, secrets)?;
+    // One word of several may be wrong without harm to the others: each is looked at by itself.
+    if !matches!(parsed.cli.command, Some(Command::Check(_))) {
+        *parsed.cli.connect_mut() = line.connect()?;
     }
     if let Some(Command::Logout(logout)) = &mut parsed.cli.command {
         account_list::find_file(logout)?;
     }
-    run(&parsed, line, &file, ignored)
+    run(&parsed, &line, ignored)
 }
 
-/// Why a command could not do its work.
-enum Failure {
-    /// What was typed is not what the program takes.
-    Arguments(clap::Error),
-    /// Nothing was typed, and no server is named elsewhere.
-    NothingTyped,
-    /// The user can mend it.
-    Usage(Usage),
-    /// Nobody expected it.
-    Unexpected(std::io::Error),
-}
-
-impl From<clap::Error> for Failure {
-    fn from(error: clap::Error) -> Self {
-        Self::Arguments(error)
+/// Puts variables and the settings of other programs behind what was typed.
+fn behind(parsed: &mut Parsed, file: ConfigFile, secrets: Secrets) -> Result<Line, Usage> {
+    let (command, matches) = match parsed.matches.subcommand() {
+        Some((name, matches)) => (parsed.command.find_subcommand(name), matches),
+        None => (None, &parsed.matches),
+    };
+    let command = command.unwrap_or(&parsed.command);
+    let takes = |name: &str| command.get_arguments().any(|arg| arg.get_id() == name);
+    let mut variables = settings::variables(std::env::vars_os(), takes)?;
+    let is_demo = matches!(parsed.cli.command, Some(Command::Demo(_)));
+    let mut defaults = ServerOptions::default();
+    if let Some(target) = parsed.cli.explore_mut() {
+        let is_server = |word: &str| target::is_url(word) || file.servers.has(word);
+        target.find_server(matches, variables.url.is_some(), is_server);
+        target.connect.is_for_program = target.json;
+        defaults.connect_wait = Some(explore::args::CONNECT_WAIT);
     }
-}
-
-impl From<Usage> for Failure {
-    fn from(usage: Usage) -> Self {
-        Self::Usage(usage)
+    if let Some(Command::Login(login)) = &mut parsed.cli.command {
+        let connect = &mut login.connect.0;
+        (connect.is_pasted, connect.is_attended) = (login.paste, true);
+        // mcp-remote keeps logins apart by headers: what is taken over from it stays apart.
+        if login.import {
+            connect.options.profile_by_headers = Some(true);
+        }
     }
-}
-
-impl From<std::io::Error> for Failure {
-    fn from(error: std::io::Error) -> Self {
-        Self::Unexpected(error)
+    let connect = parsed.cli.connect_mut();
+    secrets.set(&mut connect.options);
+    connect.options.merge(std::mem::take(&mut variables));
+    let typed = &connect.options;
+    // What another program has for one server is no business of others.
+    let is_about = |url: Option<&str>| {
+        let names_other = typed.mcp_hub.is_some() || typed.command.is_some();
+        !is_demo && !names_other && (typed.url.is_none() || typed.url.as_deref() == url)
+    };
+    if let Some(theirs) = compat_proxy::read(|name| std::env::var(name).ok(), is_about)? {
+        connect.options.merge(theirs.options()?);
     }
+    Ok(Line { typed: connect.clone(), file, defaults })
 }
 
-fn run(
-    parsed: &Parsed,
-    line: &Line,
-    file: &ConfigFile,
-    ignored: &[String],
-) -> Result<ExitCode, Failure> {
+fn run(parsed: &Parsed, line: &Line, ignored: &[String]) -> Result<ExitCode, Failure> {
     match &parsed.cli.command {
         Some(Command::Demo(demo)) => {
-            logging::start(&demo.log, &Scrubber::default())?;
-            on_runtime(demo::run(demo.link.clone()))
+            logging::start(&demo.connect.0, &Scrubber::default())?;
+            on_runtime(demo::run(demo.connect.0.clone()))
         }
         Some(Command::Connect(connect)) => connect_to(connect, ignored),
         Some(Command::Check(typed)) => check::run(typed, line),
-        // What counts is where each value came from.
-        Some(Command::Config(_)) => config::run(parsed, line, file, ignored),
+        Some(Command::Config(typed)) => config::run(typed, line, ignored),
         Some(Command::Login(login)) => log_in(login),
         Some(Command::Logout(typed)) => {
             let file = typed.file.clone();
-            on_account(&typed.connect, |settings| account::logout(settings, file))
+            on_account(&typed.connect.0, |settings| account::logout(settings, file))
         }
         Some(Command::Status(typed)) if account_list::is_about_all(typed) => {
-            account_list::list(typed, &parsed.matches)
+            account_list::list(typed)
         }
         Some(Command::Status(typed)) => {
             let is_json = typed.json;
-            on_account(&typed.connect, move |settings| account::status(settings, is_json))
+            on_account(&typed.connect.0, move |settings| account::status(settings, is_json))
         }
         Some(Command::Trace(typed)) => trace::run(typed),
         Some(Command::Install(typed)) => install::run(parsed, typed, ignored),
@@ -229,15 +216,15 @@ fn run(
         // Done before any setting is read, unless a flag stands before its name.
         Some(Command::Completions(typed)) => completions::run(typed),
         Some(Command::Man) => completions::man(),
-        Some(Command::Tools(typed)) => look::tools(typed),
-        Some(Command::Resources(typed)) => look::resources(typed),
-        Some(Command::Prompts(typed)) => look::prompts(typed),
-        Some(Command::Call(typed)) => call::run(typed),
-        Some(Command::Read(typed)) => read::run(typed),
-        Some(Command::Prompt(typed)) => prompt::run(typed),
-        Some(Command::Raw(typed)) => raw::run(typed),
-        None if std::env::args_os().len() < 2 && !parsed.cli.connect.names_server() => {
-            Err(Failure::NothingTyped)
+        Some(Command::Tools(typed)) => explore::tools(typed),
+        Some(Command::Resources(typed)) => explore::resources(typed),
+        Some(Command::Prompts(typed)) => explore::prompts(typed),
+        Some(Command::Call(typed)) => explore::call(typed),
+        Some(Command::Read(typed)) => explore::read(typed),
+        Some(Command::Prompt(typed)) => explore::prompt(typed),
+        Some(Command::Raw(typed)) => explore::raw(typed),
+        None if std::env::args_os().len() < 2 && !parsed.cli.connect.options.names_server() => {
+            Ok(report::short_help())
         }
         None => connect_to(&parsed.cli.connect, ignored),
     }
@@ -245,16 +232,9 @@ fn run(
 
 fn connect_to(typed: &args::Connect, ignored: &[String]) -> Result<ExitCode, Failure> {
     let spec = settings::spec(typed)?;
-    logging::start(&typed.log, settings::scrubber(&spec))?;
-    if let client::Server::Http(http) = &spec.server
-        && typed.tls.insecure
-        && http.url.scheme() == "https"
-    {
-        tls::warn();
-    }
-    oauth::warn(typed);
+    start_logging(typed, &spec)?;
     if std::io::stdin().is_terminal() {
-        report::warning(
+        report::note(
             "waiting for an MCP client on stdin; to look at the server: mcp-span tools <URL>",
         );
     }
@@ -264,13 +244,36 @@ fn connect_to(typed: &args::Connect, ignored: &[String]) -> Result<ExitCode, Fai
     on_runtime(connect::run(spec))
 }
 
+/// Starts the log of a connection, with what it should begin with.
+fn start_logging(typed: &args::Connect, spec: &client::Spec) -> Result<(), Usage> {
+    logging::start(typed, settings::scrubber(spec))?;
+    warn_of_options(&typed.options, settings::is_https(spec));
+    Ok(())
+}
+
+/// Says what options mean that somebody may not want: `--insecure` also to those who asked for errors
+/// only.
+fn warn_of_options(options: &ServerOptions, is_https: bool) {
+    const INSECURE: &str = "--insecure: the server's certificates are not checked, so anybody on the way to the \
+                            server can read and change everything";
+    if is_https && options.insecure == Some(true) {
+        match tracing::enabled!(tracing::Level::WARN) {
+            true => tracing::warn!("{INSECURE}"),
+            false => tracing::error!("{INSECURE}"),
+        }
+    }
+    if let Some(sentence) = options.vain_id_token() {
+        tracing::warn!("{sentence}");
+    }
+}
+
 /// Logs in, in one of three ways.
 fn log_in(login: &Login) -> Result<ExitCode, Failure> {
     if login.import {
-        let found = import::find(&login.connect);
-        return on_account(&login.connect, |settings| import::take_over(settings, found));
+        let found = import::find(&login.connect.0);
+        return on_account(&login.connect.0, |settings| import::take_over(settings, found));
     }
-    on_account(&login.connect, account::login)
+    on_account(&login.connect.0, account::login)
 }
 
 /// Does something about the account at a server.
@@ -282,7 +285,7 @@ where
     F: Future<Output = Result<ExitCode, Failure>> + Send + 'static,
 {
     let settings = settings::of(typed)?;
-    logging::start(&typed.log, &settings.http.scrubber)?;
+    logging::start(typed, &settings.http.scrubber)?;
     on_runtime(command(settings))
 }
 

@@ -6,10 +6,12 @@ use std::io::{Read, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
-use super::logging::{self, Log};
+use super::args::{Connect, Logging};
+use super::logging;
 use super::{Failure, browser, on_runtime};
+use mcp_span::ServerOptions;
 use mcp_span::auth::oauth::{self, LoginCommand};
 use mcp_span::environment::Environment;
 use mcp_span::limits;
@@ -25,16 +27,16 @@ const SHOWN: &str = "mcp-span";
 #[command(name = "mcp-span __login", disable_help_flag = true)]
 struct Arguments {
     #[command(flatten)]
-    log: Log,
+    _log: Logging,
 }
 
 /// The command by which a bridge starts such a process; it logs where the bridge does, if that is a
 /// file.
-pub(super) fn command(log: &Log, environment: Environment) -> LoginCommand {
+pub(super) fn command(options: &ServerOptions, environment: Environment) -> LoginCommand {
     let mut arguments = vec![OsString::from(NAME)];
-    if let Some(file) = &log.log_file {
+    if let Some(file) = &options.log_file {
         arguments.extend(["--log-file".into(), file.into()]);
-        arguments.extend(logging::level_arguments(log));
+        arguments.extend(logging::level_arguments(options));
     }
     Arc::new(move || {
         // What it needs of settings and secrets is in the job.
@@ -66,16 +68,17 @@ fn log_in(typed: &[OsString]) -> Result<ExitCode, Failure> {
         // is done.
         let _ = std::fs::write("/proc/self/comm", SHOWN);
     }
-    let Arguments { log } = Arguments::try_parse_from(typed)?;
+    let matches = Arguments::command().try_get_matches_from(typed)?;
+    let log = Connect::read(&matches)?;
     let scrubber = Scrubber::default();
-    if log.log_file.is_some() {
+    if log.options.log_file.is_some() {
         logging::start(&log, &scrubber)?;
     }
     let mut job = Vec::new();
     std::io::stdin().lock().take(limits::LOGIN_JOB as u64).read_to_end(&mut job)?;
     on_runtime(async move {
         // What a browser must not have was left out when this process was started.
-        let open = browser::opener(Environment::default(), |name| std::env::var(name).ok());
+        let open = browser::opener(Environment::default(), std::env::var("BROWSER").ok());
         let said = |word: &[u8]| {
             let mut stdout = std::io::stdout().lock();
             // Whoever waited for it may be gone, which is what this is for.

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::report::Usage;
-use mcp_span::secret::{Scrubber, Secret};
+use mcp_span::ServerOptions;
+use mcp_span::secret::Secret;
 
 /// What a secret is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,25 +31,15 @@ impl Secrets {
         }
     }
 
-    /// The secret in the variable that `flag` names, else the one that is here; hidden from then on.
-    pub(super) fn find(
-        &self,
-        purpose: Purpose,
-        flag: &str,
-        variable: Option<&String>,
-        scrubber: &Scrubber,
-        lookup: impl Fn(&str) -> Option<String>,
-    ) -> Result<Option<Secret>, Usage> {
-        let secret = match variable {
-            None => self.0.get(&purpose).cloned(),
-            Some(name) => {
-                let value = lookup(name).filter(|value| !value.is_empty()).ok_or_else(|| {
-                    Usage::new(format!("--{flag}: the variable {name} is not set"))
-                })?;
-                Some(Secret::new(value))
-            }
-        };
-        secret.iter().for_each(|secret| scrubber.add(secret));
-        Ok(secret)
+    /// Puts each where a program would put it.
+    pub(super) fn set(self, options: &mut ServerOptions) {
+        for (purpose, secret) in self.0 {
+            *match purpose {
+                Purpose::ClientSecret => &mut options.oauth_client_secret,
+                Purpose::RefreshToken => &mut options.oauth_refresh_token,
+                Purpose::Code => &mut options.oauth_code,
+                Purpose::CodeVerifier => &mut options.oauth_code_verifier,
+            } = Some(secret);
+        }
     }
 }

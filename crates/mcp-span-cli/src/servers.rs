@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::nearest::did_you_mean;
 use super::report::Usage;
 use mcp_span::config::{Entry, Fault};
 
@@ -51,10 +52,8 @@ impl Servers {
         let Some(file) = file.filter(|_| !names.is_empty()) else {
             return "no configuration file with names of servers was found".to_owned();
         };
-        let near = |name: &str| strsim::jaro_winkler(&name.to_lowercase(), &word.to_lowercase());
-        let nearest = names.iter().max_by(|a, b| near(a).total_cmp(&near(b)));
-        let nearest = nearest.filter(|name| near(name) > 0.75);
-        let meant = nearest.map_or(String::new(), |name| format!("; is it '{name}'?"));
+        let meant = did_you_mean(word, names.iter().copied());
+        let meant = meant.map_or(String::new(), |question| format!("; {question}"));
         let more = if names.len() > LISTED { ", …" } else { "" };
         let listed = names.iter().take(LISTED).copied().collect::<Vec<_>>().join(", ");
         format!("the servers in {} are {listed}{more}{meant}", file.display())
@@ -83,7 +82,7 @@ mod tests {
     fn a_word_that_is_no_name_gets_the_names_and_the_nearest_of_them() {
         let some = servers(r#"{"servers": {"notion": {"command": "c"}, "docs": {}}}"#);
         let file = Some(Path::new("/f.json"));
-        let text = "the servers in /f.json are notion, docs; is it 'notion'?";
+        let text = "the servers in /f.json are notion, docs; did you mean 'notion'?";
         assert_eq!(some.without("Notoin", file), text);
         assert_eq!(some.without("zzz", file), "the servers in /f.json are notion, docs");
         assert!(servers("{}").without("a", file).contains("no configuration file"));

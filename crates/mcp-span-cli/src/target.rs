@@ -1,17 +1,17 @@
-//! Which server is meant: a URL, a name from the configuration file, or a command after `--`.
+//! Which server is meant: a URL, a name from the configuration file, or a command after `--`; and
+//! what all places together say about it.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 
 use url::Url;
 
-use super::args::{self, Parsed};
-use super::commands::Command;
+use super::args::{self, Connect};
 use super::config_file::ConfigFile;
 use super::report::Usage;
-use super::secrets::Secrets;
 use super::{Failure, settings};
+use mcp_span::ServerOptions;
 use mcp_span::client::Spec;
 use mcp_span::config::{Entry, Fault};
 use mcp_span::secret::{is_key, shown};
@@ -33,32 +33,39 @@ pub(super) enum Wrong {
     Word(Usage),
 }
 
-/// The command line with the file behind it: for each server it means something of its own, since
-/// the server's entry has defaults for flags.
+/// What was typed, with the places behind it: for each server they come to something of their own,
+/// since the server's entry stands between them.
 pub(super) struct Line {
-    /// Our own words, whatever was typed.
-    pub(super) args: Vec<OsString>,
+    /// What was typed, is in variables, or in the settings of another program.
+    pub(super) typed: Connect,
     pub(super) file: ConfigFile,
-    pub(super) secrets: Secrets,
+    /// What the command has in place of the usual defaults.
+    pub(super) defaults: ServerOptions,
 }
 
 impl Line {
-    /// What was typed, for the server that it names.
-    pub(super) fn parse(&self, command: clap::Command) -> Result<(Parsed, ConfigFile), Failure> {
-        let mut parsed = self.read(command, &self.file)?;
-        let connect = parsed.cli.connect_mut();
-        let word = connect.url.as_deref().filter(|_| connect.mcp_hub.is_none());
-        let entry = word.map_or(Ok(None), |word| self.find(word));
-        // One word of several may be wrong without harm to the others: each is looked at by itself.
-        let is_one_of_many = matches!(parsed.cli.command, Some(Command::Check(_)));
-        let entry = if is_one_of_many { entry.unwrap_or_default() } else { entry? };
-        let Some(entry) = entry else { return Ok((parsed, self.file.clone())) };
-        let file = self.file.under(&entry);
-        // Once more, with other defaults.
-        match self.read(args::command(&self.args), &file) {
-            Err(Failure::Usage(_)) if is_one_of_many => Ok((parsed, self.file.clone())),
-            read => Ok((read?, file)),
+    /// All that is said about the server that was typed.
+    pub(super) fn connect(&self) -> Result<Connect, Usage> {
+        let options = &self.typed.options;
+        let word = options.url.as_deref().filter(|_| options.mcp_hub.is_none());
+        let entry = word.map_or(Ok(None), |word| self.find(word))?;
+        Ok(self.with_entry(self.typed.clone(), entry))
+    }
+
+    /// Puts what the entry and the file say behind what was typed.
+    fn with_entry(&self, mut connect: Connect, entry: Option<Arc<Entry>>) -> Connect {
+        let options = &mut connect.options;
+        if let Some(entry) = &entry {
+            (options.url, options.mcp_hub, options.command) = (None, None, None);
+            options.merge(entry.options.clone());
         }
+        options.merge(self.file.options.clone());
+        options.merge(self.defaults.clone());
+        connect.no_name = match (&entry, &options.url) {
+            (None, Some(word)) => self.no_name(word),
+            _ => None,
+        };
+        Connect { entry, ..connect }
     }
 
     /// The servers that `words` stand for; the one that `program` starts; where there is neither,
@@ -69,68 +76,55 @@ impl Line {
         program: &[OsString],
     ) -> Result<Vec<Target>, Failure> {
         match (words, program) {
-            ([], []) => self.all(),
-            ([], program) => Ok(vec![self.program(program)?]),
+            ([], []) => Ok(self.all()),
+            ([], program) => {
+                let mut connect = self.typed.clone();
+                connect.options.url = None;
+                connect.options.command = Some(program.to_vec());
+                let spec = settings::spec(&self.with_entry(connect, None))?;
+                Ok(vec![Target { name: settings::server_name(&spec), spec: Ok(spec) }])
+            }
             (words, []) => {
-                words.iter().enumerate().map(|(n, word)| self.word(n + 1, word)).collect()
+                Ok(words.iter().enumerate().map(|(n, word)| self.word(n + 1, word)).collect())
             }
             _ => Err(Usage::new(args::TWO_SERVERS).into()),
         }
     }
 
-    fn all(&self) -> Result<Vec<Target>, Failure> {
-        let mut targets = Vec::new();
-        for entry in &self.file.servers.entries {
-            match entry {
-                Ok(entry) if entry.enabled => targets.push(self.entry(entry)?),
-                Err(fault) if !fault.is_off => targets.push(Target {
-                    name: fault.server.clone().unwrap_or_default(),
-                    spec: Err(Wrong::Entry(fault.clone())),
-                }),
-                _ => {}
-            }
-        }
-        Ok(targets)
+    fn all(&self) -> Vec<Target> {
+        let target = |entry: &Result<Arc<Entry>, Fault>| match entry {
+            Ok(entry) if entry.enabled => Some(self.entry(entry)),
+            Err(fault) if !fault.is_off => Some(Target {
+                name: fault.server.clone().unwrap_or_default(),
+                spec: Err(Wrong::Entry(fault.clone())),
+            }),
+            _ => None,
+        };
+        self.file.servers.entries.iter().filter_map(target).collect()
     }
 
     /// The server that the `n`th word stands for. One that is wrong does not harm the others.
-    fn word(&self, n: usize, word: &str) -> Result<Target, Failure> {
+    fn word(&self, n: usize, word: &str) -> Target {
         let spec = match self.find(word) {
             Ok(Some(entry)) => return self.entry(&entry),
             Ok(None) => {
-                let mut parsed = self.parsed(&self.file)?;
-                let connect = parsed.cli.connect_mut();
-                connect.no_name = no_name(word, &self.file);
-                connect.url = Some(word.to_owned());
-                connect.program.clear();
-                settings::spec(connect)
+                let mut connect = self.typed.clone();
+                connect.options.url = Some(word.to_owned());
+                connect.options.command = None;
+                settings::spec(&self.with_entry(connect, None))
             }
             Err(usage) => Err(usage),
         };
-        Ok(match spec {
+        match spec {
             Ok(spec) => Target { name: settings::server_name(&spec), spec: Ok(spec) },
             Err(usage) => Target { name: named(n, word), spec: Err(Wrong::Word(usage)) },
-        })
+        }
     }
 
-    fn program(&self, program: &[OsString]) -> Result<Target, Failure> {
-        let mut parsed = self.parsed(&self.file)?;
-        let connect = parsed.cli.connect_mut();
-        connect.url = None;
-        connect.program = program.to_vec();
-        let spec = settings::spec(connect)?;
-        Ok(Target { name: settings::server_name(&spec), spec: Ok(spec) })
-    }
-
-    fn entry(&self, entry: &Arc<Entry>) -> Result<Target, Failure> {
-        let file = self.file.under(entry);
-        let spec = match self.parsed(&file) {
-            Ok(mut parsed) => settings::spec(parsed.cli.connect_mut()),
-            // A value in the entry; one that was typed would have been refused before.
-            Err(Failure::Usage(usage)) => Err(usage),
-            Err(other) => return Err(other),
-        };
-        Ok(Target { name: entry.name.clone(), spec: spec.map_err(Wrong::Settings) })
+    fn entry(&self, entry: &Arc<Entry>) -> Target {
+        let connect = self.with_entry(self.typed.clone(), Some(Arc::clone(entry)));
+        let spec = settings::spec(&connect).map_err(Wrong::Settings);
+        Target { name: entry.name.clone(), spec }
     }
 
     /// The server of that name, unless it is a URL.
@@ -138,33 +132,11 @@ impl Line {
         if is_url(word) { Ok(None) } else { self.file.servers.find(word) }
     }
 
-    /// The flags for a server.
-    fn parsed(&self, file: &ConfigFile) -> Result<Parsed, Failure> {
-        self.read(args::command(&self.args), file)
+    /// What to say of a word that should have been a name.
+    fn no_name(&self, word: &str) -> Option<String> {
+        let path = self.file.path.as_deref().map(Path::new);
+        (!is_url(word)).then(|| self.file.servers.without(word, path))
     }
-
-    fn read(&self, command: clap::Command, file: &ConfigFile) -> Result<Parsed, Failure> {
-        let lookup = |name: &OsStr| std::env::var_os(name);
-        let mut parsed =
-            args::parse(self.args.iter().cloned(), command, file, lookup).map_err(|error| {
-                file.blame(&error).map_or(Failure::Arguments(error), Failure::Usage)
-            })?;
-        let connect = parsed.cli.connect_mut();
-        connect.oauth.secrets = self.secrets.clone();
-        connect.server = file.server.clone();
-        if connect.server.is_none()
-            && let Some(word) = connect.url.as_deref()
-        {
-            connect.no_name = no_name(word, file);
-        }
-        Ok(parsed)
-    }
-}
-
-/// What to say of a word that should have been a name.
-fn no_name(word: &str, file: &ConfigFile) -> Option<String> {
-    let path = file.path.as_deref().map(Path::new);
-    (!is_url(word)).then(|| file.servers.without(word, path))
 }
 
 /// A word that stands for no server, as it may be shown: it may be a header with a token in it.

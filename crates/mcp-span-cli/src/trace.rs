@@ -9,10 +9,10 @@ use unicode_width::UnicodeWidthStr;
 
 use super::Failure;
 use super::commands::Trace;
+use super::output::Page;
 use super::report::Usage;
 use super::timeline::{Filter, Shown, Timeline};
 use super::trace_file::older;
-use super::visit::Page;
 use mcp_span::untrusted::Untrusted;
 
 /// No line of a trace is longer: its messages are cut long before.

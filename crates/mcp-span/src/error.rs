@@ -79,17 +79,17 @@ pub type Kind = ErrorKind;
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The server's program cannot be started.
+    /// The program of the server cannot be started.
     Spawn,
-    /// No connection: refused, unreachable, or not within the time for connecting.
+    /// No connection: refused, unreachable, or timed out.
     Connect,
-    /// The host's name could not be resolved.
+    /// The host name cannot be resolved.
     Dns,
     /// The TLS handshake failed: certificate, version or protocol.
     Tls,
-    /// The proxy cannot be reached, or does not connect us.
+    /// The proxy cannot be reached, or does not reach the server.
     Proxy,
-    /// The proxy wants credentials, or others.
+    /// The proxy requires credentials, or other ones.
     ProxyAuth,
     /// The server was silent for too long.
     Timeout,
@@ -100,30 +100,30 @@ pub enum ErrorKind {
     /// The server answered with an HTTP error.
     #[serde(rename = "http-status")]
     Status,
-    /// The server no longer knows the session that the request belongs to.
+    /// The server lost the session of the request, and opened no other in time.
     SessionLost,
     /// The server answered with something that is not an MCP answer.
     BadResponse,
     /// A message is over the size limit.
     TooLarge,
-    /// The URL is not one that HTTP can carry.
+    /// The URL, or the target of a redirect, cannot be used with HTTP.
     BadUrl,
-    /// The options of the server make no sense.
+    /// The options of the server cannot be used.
     InvalidOptions,
-    /// Too much is waiting for its answer.
+    /// Too much is waiting for an answer.
     Overloaded,
-    /// There are no credentials to be had.
+    /// The source of credentials failed.
     Credentials,
-    /// No token could be had by logging in.
+    /// A login failed, or is still pending.
     Login,
-    /// A redirect that must not, or cannot, be followed.
+    /// A redirect that must not or cannot be followed.
     Redirect,
-    /// The tool is one that the user keeps from the client.
+    /// The tool is hidden from the client.
     #[serde(rename = "tool-hidden")]
     HiddenTool,
-    /// The client sent something that is not JSON-RPC.
+    /// The client sent something that is not JSON-RPC 2.0, or an id that is in use.
     InvalidRequest,
-    /// The bridge shuts down.
+    /// The bridge shut down before the answer came.
     Shutdown,
     /// The server answered with an error of its own ([`Error::rpc`]).
     #[serde(rename = "json-rpc")]

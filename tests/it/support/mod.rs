@@ -19,6 +19,7 @@ pub(crate) mod reply;
 pub(crate) mod request;
 pub(crate) mod server;
 pub(crate) mod shop;
+pub(crate) mod snapshot;
 #[cfg(target_os = "linux")]
 pub(crate) mod terminal;
 pub(crate) mod tls;

@@ -15,7 +15,7 @@ use url::Url;
 
 use super::report::Usage;
 use super::target::{self, Line, Wrong};
-use super::{Failure, args, logging, on_runtime, report, settings, visit};
+use super::{Failure, args, explore, logging, on_runtime, output, report, settings};
 use mcp_span::client::{Server, Spec};
 use mcp_span::secret::{Scrubber, Secret, is_key, is_secret_name};
 use mcp_span::untrusted::Untrusted;
@@ -115,20 +115,22 @@ fn unusable(wrong: Wrong) -> Finding {
 /// The servers that were typed; where none was, all of the configuration file.
 fn targets(typed: &Check, line: &Line) -> Result<Vec<Target>, Failure> {
     let connect = &typed.connect;
-    if connect.mcp_hub.is_some() {
-        let mut hub: Vec<Target> = vec![Target::new(settings::of(connect)?.into())];
+    let options = &connect.options;
+    if options.mcp_hub.is_some() {
+        let mut hub: Vec<Target> = vec![Target::new(settings::of(&line.connect()?)?.into())];
         if !typed.more.is_empty() {
             hub.extend(line.resolve(&typed.more, &[])?.into_iter().map(Target::from));
         }
         return Ok(hub);
     }
-    let words: Vec<String> = connect.url.iter().chain(&typed.more).cloned().collect();
-    let mut targets = match (&words[..], &connect.program[..]) {
+    let words: Vec<String> = options.url.iter().chain(&typed.more).cloned().collect();
+    let program = options.command.as_deref().unwrap_or_default();
+    let mut targets = match (&words[..], program) {
         ([], [_, ..]) => Vec::new(),
         (words, _) => line.resolve(words, &[])?,
     };
-    if !connect.program.is_empty() {
-        targets.extend(line.resolve(&[], &connect.program)?);
+    if !program.is_empty() {
+        targets.extend(line.resolve(&[], program)?);
     }
     if targets.is_empty() {
         if let Some(file) = &line.file.path {
@@ -249,14 +251,14 @@ impl Target {
 /// Checks all that was typed.
 pub(super) fn run(typed: &Check, line: &Line) -> Result<ExitCode, Failure> {
     let targets = targets(typed, line)?;
-    if targets.len() > 1 && typed.connect.log.trace_file.is_some() {
+    if targets.len() > 1 && typed.connect.options.trace_file.is_some() {
         // A trace is cleaned of the secrets of one server.
         return Err(Usage::new("--trace-file is for one target at a time").into());
     }
     if let Some(first) = targets.first() {
-        logging::start(&typed.connect.log, &first.scrubber())?;
+        logging::start(&typed.connect, &first.scrubber())?;
     }
-    let timeout = typed.connect.link.timeout.filter(|limit| !limit.is_zero());
+    let timeout = typed.connect.options.timeout.filter(|limit| !limit.is_zero());
     let check_options =
         CheckOptions { limit: timeout.unwrap_or(limits::CHECK_TIMEOUT), login: typed.login };
     on_runtime(check_all(targets, check_options, typed.json, typed.strict))
@@ -300,7 +302,7 @@ async fn check_all(
         under_way.iter().for_each(AbortHandle::abort);
         tokio::select! {
             // All tasks but this one.
-            () = visit::at_rest(1) => {}
+            () = explore::at_rest(1) => {}
             // Twice means now.
             () = os::terminated() => {}
         }
@@ -320,7 +322,7 @@ async fn tell_all(
     is_json: bool,
 ) -> Result<Status, Failure> {
     let mut worst = Status::Skipped;
-    let width = visit::Page::of_stdout().width;
+    let width = output::Page::of_stdout().width;
     if !is_json {
         print(&text::heading())?;
     }

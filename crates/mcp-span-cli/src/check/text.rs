@@ -4,8 +4,8 @@ use anstyle::{AnsiColor, Style};
 use serde_json::{Map, Value};
 
 use super::finding::{Exchange, Finding, Report, Status, counted};
+use crate::output::wrap;
 use crate::report::plain;
-use crate::visit::wrap;
 use mcp_span::limits;
 
 /// The width of the longest status, and of the longest name.

@@ -10,7 +10,6 @@ use clap::Args;
 
 use super::args::{Connect, Parsed};
 use super::report::Usage;
-use super::secrets::Secrets;
 use super::{Failure, report};
 use mcp_span::limits::{EDIT_PAUSE, EDIT_TRIES};
 
@@ -86,12 +85,16 @@ pub(super) fn run(
         Some((name, matches)) => (parsed.command.find_subcommand(name), matches),
         None => (None, &parsed.matches),
     };
-    if typed.connect.oauth.secrets != Secrets::default() {
+    let options = &typed.connect.options;
+    if options.oauth_client_secret.is_some() {
         let sentence = "a secret of a client would stand in the file: give it in a variable, with \
                         --oauth-client-secret-env NAME and --env NAME=VALUE";
         return Err(Usage::new(sentence).into());
     }
-    let program = request::program(&typed.connect.program)?;
+    let program = match typed.connect.entry {
+        Some(_) => Vec::new(),
+        None => request::program(options.command.as_deref().unwrap_or_default())?,
+    };
     let target = request::target(&typed.connect, &program)?;
     let command = command.unwrap_or(&parsed.command);
     let mut words = request::words(command, matches, &target, &program)?;

@@ -38,22 +38,22 @@ pub(super) fn program(typed: &[OsString]) -> Result<Vec<String>, Usage> {
 pub(super) fn target(typed: &Connect, program: &[String]) -> Result<Target, Usage> {
     let by_flag = |name: String| Target { words: Vec::new(), name, url: None };
     if !program.is_empty() {
-        if typed.url.is_some() {
+        if typed.options.url.is_some() {
             return Err(Usage::new(TWO_SERVERS));
         }
         return Ok(by_flag(name_for_program(program)));
     }
-    if let Some(entry) = &typed.server {
+    if let Some(entry) = &typed.entry {
         // Spelled out, where the name alone would be a command (C36).
         let connect = Commands::has_subcommand(&entry.name).then(|| "connect".to_owned());
         let words = connect.into_iter().chain([entry.name.clone()]).collect();
         return Ok(Target { words, name: entry.name.clone(), url: None });
     }
-    if typed.url.is_none() && typed.mcp_hub.is_some() {
+    if typed.options.url.is_none() && typed.options.mcp_hub.is_some() {
         return Ok(by_flag("mcp-hub".to_owned()));
     }
-    let url = settings::typed_url(typed, typed.url.as_deref())?;
-    let words = typed.url.iter().cloned().collect();
+    let url = settings::typed_url(typed)?;
+    let words = typed.options.url.iter().cloned().collect();
     Ok(Target { words, name: name_for(&url), url: Some(url) })
 }
 

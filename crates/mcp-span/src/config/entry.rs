@@ -7,7 +7,8 @@ use url::Url;
 use super::document::{Member, Node, Value};
 use super::expand::{Expanded, Lookup};
 use super::keys;
-use super::{Entry, Fault, Place, Server, scalar};
+use super::{Entry, Fault, Place, scalar};
+use crate::options::{Given, Origin, ServerOptions, find};
 use crate::secret::{Secret, is_secret_name};
 use crate::transport::http::Transport;
 
@@ -53,7 +54,7 @@ impl<'a> Reader<'a> {
         let mut ignored = self.check_keys()?;
         self.env = self.env()?;
         let kind = self.kind()?;
-        let server = match (self.command()?, self.url()?) {
+        let mut options = match (self.command()?, self.url()?) {
             (Some(_), Some(url)) => {
                 let sentence = format!("both \"command\" and \"{}\" are set", url.key);
                 return Err(self.fault(&url.place, Some(&url.key), &sentence));
@@ -62,22 +63,21 @@ impl<'a> Reader<'a> {
             (None, Some(url)) => self.remote(url, kind)?,
             (None, None) => return Err(self.nowhere(kind)),
         };
-        let timeout = self.get("timeout").map(|member| {
-            scalar::time(&member.value, self.lookup).map_err(|why| self.wrong(member, &why))
-        });
-        let settings = self.settings()?;
-        let is_child = matches!(server, Server::Child { .. });
-        ignored.extend(self.meaningless(is_child));
+        ignored.extend(self.meaningless(options.command.is_some()));
+        self.set_options(&mut options)?;
+        options.secrets = self.secrets;
         Ok(Entry {
             name: self.member.key.clone(),
             place: self.member.place.clone(),
             enabled: !self.is_off,
-            server,
-            timeout: timeout.transpose()?,
-            settings,
+            options,
             ignored,
-            secrets: self.secrets,
         })
+    }
+
+    /// Where an option of this entry is set.
+    pub(super) fn origin(&self, member: &Member) -> Origin {
+        Origin::Server(self.member.key.clone(), member.place.clone())
     }
 
     pub(super) fn members(&self) -> Result<&'a [Member], Fault> {
@@ -103,9 +103,9 @@ impl<'a> Reader<'a> {
             if known.contains(&name) {
                 return Err(self.wrong(member, "it stands there twice"));
             }
-            if !keys::OWN.contains(&key) && keys::setting(key).is_none() {
+            if !keys::OWN.contains(&key) && keys::option(key).is_none() {
                 if let Some(meant) = keys::meant(key) {
-                    let sentence = format!("nobody knows the key \"{key}\"; is it \"{meant}\"?");
+                    let sentence = format!("unknown key \"{key}\", did you mean \"{meant}\"?");
                     return Err(self.fault(&member.place, Some(key), &sentence));
                 }
                 ignored.push(key.to_owned());
@@ -178,11 +178,11 @@ impl<'a> Reader<'a> {
         Ok(first)
     }
 
-    fn child(&mut self, command: Command<'_>, kind: Option<Kind>) -> Result<Server, Fault> {
+    fn child(&mut self, command: Command<'_>, kind: Option<Kind>) -> Result<ServerOptions, Fault> {
         if let Some(Kind::Remote(transport)) = kind {
             return Err(self.without_url(transport));
         }
-        let mut args = Vec::new();
+        let mut words = vec![self.text(command.path, "command")?.into()];
         if let Some(member) = command.args {
             let list = match &member.value.value {
                 Value::List(list) => &list[..],
@@ -190,19 +190,19 @@ impl<'a> Reader<'a> {
                 _ => return Err(self.wrong(member, "it must be a list of texts")),
             };
             for (n, node) in list.iter().enumerate() {
-                args.push(self.text(node, &format!("args[{n}]"))?);
+                words.push(self.text(node, &format!("args[{n}]"))?.into());
             }
         }
         let cwd = self.get("cwd").map(|member| self.text(&member.value, "cwd")).transpose()?;
-        Ok(Server::Child {
-            command: self.text(command.path, "command")?,
-            args,
-            env: std::mem::take(&mut self.env),
+        Ok(ServerOptions {
+            command: Some(words),
+            env: Some(std::mem::take(&mut self.env)),
             cwd: cwd.filter(|cwd| !cwd.is_empty()).map(PathBuf::from),
+            ..ServerOptions::default()
         })
     }
 
-    fn remote(&mut self, member: &Member, kind: Option<Kind>) -> Result<Server, Fault> {
+    fn remote(&mut self, member: &Member, kind: Option<Kind>) -> Result<ServerOptions, Fault> {
         let transport = match kind {
             Some(Kind::Child) => return Err(self.nowhere(kind)),
             Some(Kind::Remote(transport)) => transport,
@@ -215,7 +215,17 @@ impl<'a> Reader<'a> {
             let sentence = format!("only http and https are spoken, not '{}'", url.scheme());
             return Err(self.wrong(member, &sentence));
         }
-        Ok(Server::Url { url, transport, headers: self.headers()? })
+        let mut options = ServerOptions {
+            headers: self.headers()?,
+            transport: Some(transport).filter(|transport| *transport != Transport::Auto),
+            ..ServerOptions::default()
+        };
+        options.note("header", self.get("headers").or_else(|| self.get("header")), self);
+        options.note("transport", self.get("transport").or_else(|| self.get("type")), self);
+        let origin = self.origin(member);
+        let set = find("url").map(|option| options.set(option, Given::Text(url.as_str()), origin));
+        set.transpose().map_err(|why| self.wrong(member, &why))?;
+        Ok(options)
     }
 
     fn nowhere(&self, kind: Option<Kind>) -> Fault {

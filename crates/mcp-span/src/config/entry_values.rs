@@ -1,14 +1,12 @@
 //! The variables, headers and settings of an entry, each checked and with its variables replaced.
 
-use std::collections::BTreeMap;
-
-use http::{HeaderMap, HeaderName};
+use http::HeaderName;
 
 use super::document::{Member, Node, Value};
 use super::entry::Reader;
 use super::expand::Expanded;
-use super::keys::{self, Sort};
-use super::{Fault, scalar};
+use super::{Fault, keys, scalar};
+use crate::options::{Given, Header, OptionInfo, Origin, ServerOptions};
 use crate::secret::{Secret, is_secret_name};
 use crate::wire::header;
 
@@ -42,10 +40,10 @@ impl Reader<'_> {
         Ok(env)
     }
 
-    pub(super) fn headers(&mut self) -> Result<HeaderMap, Fault> {
-        let mut headers = HeaderMap::new();
+    pub(super) fn headers(&mut self) -> Result<Option<Vec<Header>>, Fault> {
+        let mut headers = Vec::new();
         let Some(member) = self.get("headers").or_else(|| self.get("header")) else {
-            return Ok(headers);
+            return Ok(None);
         };
         let each = scalar::each(&member.value)
             .ok_or_else(|| self.wrong(member, "it must be an object of texts"))?;
@@ -65,14 +63,14 @@ impl Reader<'_> {
             if header::is_framing(&name) {
                 return Err(wrong(format!("header '{name}' is HTTP's own and cannot be set")));
             }
-            let checked = header::parse_value(&name, &value.text).map_err(wrong)?;
+            header::parse_value(&name, &value.text).map_err(wrong)?;
             if !value.values.is_empty() || is_secret_name(name.as_str()) {
                 self.secrets.push(Secret::new(&*value.text));
             }
             self.secrets.extend(value.values.into_iter().map(|(_, value)| Secret::new(value)));
-            headers.append(name, checked);
+            headers.push(Header::new(name.as_str(), &value.text));
         }
-        Ok(headers)
+        Ok(Some(headers))
     }
 
     /// `Name: value`, as with the flag.
@@ -84,42 +82,70 @@ impl Reader<'_> {
         Ok((name, line))
     }
 
-    pub(super) fn settings(&mut self) -> Result<BTreeMap<&'static str, Vec<Secret>>, Fault> {
-        let mut settings = BTreeMap::new();
+    /// Sets all that the entry says beside what the server is.
+    pub(super) fn set_options(&mut self, options: &mut ServerOptions) -> Result<(), Fault> {
         for member in self.members()? {
-            let Some((flag, sort)) = keys::setting(&member.key) else { continue };
-            if matches!(member.value.value, Value::Null) {
-                continue;
-            }
-            settings.insert(flag, self.setting(member, sort)?);
+            let option = match keys::option(&member.key) {
+                Some(option) => option,
+                None if member.key == "timeout" => {
+                    self.set_timeout(options, member)?;
+                    continue;
+                }
+                None => continue,
+            };
+            let origin = self.origin(member);
+            let text = |node: &Node| self.text(node, &member.key);
+            let set = member.value.set(options, option, origin, text)?;
+            set.map_err(|why| self.wrong(member, &why))?;
         }
-        Ok(settings)
+        Ok(())
     }
 
-    fn setting(&mut self, member: &Member, sort: Sort) -> Result<Vec<Secret>, Fault> {
-        match (sort, &member.value.value) {
-            (Sort::Switch, _) => {
-                let flag = scalar::switch(&member.value, self.lookup);
-                let flag = flag.map_err(|why| self.wrong(member, &why))?;
-                Ok(vec![Secret::new(flag.to_string())])
-            }
-            (_, Value::Text(_) | Value::Number(_)) => {
-                Ok(vec![Secret::new(self.text(&member.value, &member.key)?)])
-            }
-            (Sort::Many, Value::List(_) | Value::Object(_)) => {
-                let each = scalar::each(&member.value).unwrap_or_default();
-                let texts = each.into_iter().map(|(name, node)| {
-                    let text = self.text(node, &member.key)?;
-                    Ok(Secret::new(match name {
-                        Some(name) => format!("{}={text}", name.key),
-                        None => text,
-                    }))
-                });
-                texts.collect()
-            }
-            (Sort::One, _) => Err(self.wrong(member, "it must be a text or a number")),
-            (Sort::Many, _) => Err(self.wrong(member, "it must be a list of texts")),
+    fn set_timeout(&self, options: &mut ServerOptions, member: &Member) -> Result<(), Fault> {
+        if !matches!(member.value.value, Value::Null) {
+            let timeout = scalar::time(&member.value, self.lookup);
+            options.timeout = Some(timeout.map_err(|why| self.wrong(member, &why))?);
+            options.note("timeout", Some(member), self);
         }
+        Ok(())
+    }
+}
+
+impl ServerOptions {
+    /// Notes that an option was set by this member of an entry.
+    pub(super) fn note(&mut self, name: &'static str, member: Option<&Member>, entry: &Reader<'_>) {
+        self.origins.extend(member.map(|member| (name, entry.origin(member))));
+    }
+}
+
+impl Node {
+    /// Sets an option to this value, whose texts `text` reads. Inside: why it cannot have the value.
+    ///
+    /// # Errors
+    ///
+    /// Those of `text`.
+    pub fn set<E>(
+        &self,
+        options: &mut ServerOptions,
+        option: &'static OptionInfo,
+        origin: Origin,
+        mut text: impl FnMut(&Self) -> Result<String, E>,
+    ) -> Result<Result<(), String>, E> {
+        let between = if option.name == "header" { ": " } else { "=" };
+        let texts: Vec<String> = match &self.value {
+            Value::Null => return Ok(Ok(())),
+            Value::Bool(is_on) => return Ok(options.set(option, Given::Switch(*is_on), origin)),
+            Value::Text(_) | Value::Number(_) => {
+                return Ok(options.set(option, Given::Text(&text(self)?), origin));
+            }
+            Value::List(nodes) => nodes.iter().map(&mut text).collect::<Result<_, E>>()?,
+            Value::Object(members) => members
+                .iter()
+                .filter(|member| !matches!(member.value.value, Value::Null))
+                .map(|Member { key, value, .. }| Ok(format!("{key}{between}{}", text(value)?)))
+                .collect::<Result<_, E>>()?,
+        };
+        Ok(options.set(option, Given::List(&texts), origin))
     }
 }
 

@@ -1,92 +1,6 @@
 //! The keys that an entry can have: ours, and those of other programs.
 
-/// What sort of value a setting has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sort {
-    /// `true` or `false`.
-    Switch,
-    /// A text or a number.
-    One,
-    /// A list of texts, or an object of them; one text will do.
-    Many,
-}
-
-use Sort::{Many, One, Switch};
-
-/// Settings for one server, under the names of the flags. Keys that say what the server is (`url`,
-/// `headers`, `timeout`, `transport`) are not among them.
-pub const SETTINGS: [(&str, Sort); 70] = [
-    ("mcp-hub-mode", Switch),
-    ("header-file", One),
-    ("bearer-env", One),
-    ("bearer-file", One),
-    ("bearer-command", One),
-    ("header-command", One),
-    ("credential-shell", Switch),
-    ("credential-ttl", One),
-    ("no-oauth", Switch),
-    ("oauth-client-id", One),
-    ("oauth-client-secret-env", One),
-    ("oauth-private-key", One),
-    ("oauth-client-metadata-url", One),
-    ("oauth-scope", One),
-    ("oauth-offered-scopes", Switch),
-    ("oauth-no-resource", Switch),
-    ("oauth-callback-port", One),
-    ("oauth-wait", One),
-    ("oauth-grant", One),
-    ("profile", One),
-    ("profile-by-headers", Switch),
-    ("state-dir", One),
-    ("token-store", One),
-    ("oauth-login-timeout", One),
-    ("oauth-skew", One),
-    ("oauth-issuer", One),
-    ("oauth-token-url", One),
-    ("oauth-authorization-url", One),
-    ("oauth-no-discovery", Switch),
-    ("oauth-no-interactive", Switch),
-    ("oauth-refresh-token-env", One),
-    ("oauth-code-env", One),
-    ("oauth-code-verifier-env", One),
-    ("oauth-redirect-uri", One),
-    ("oauth-resource", One),
-    ("oauth-audience", One),
-    ("oauth-param", Many),
-    ("oauth-authorize-param", Many),
-    ("oauth-registration", One),
-    ("oauth-use-id-token", Switch),
-    ("oauth-success-url", One),
-    ("oauth-auth-style", One),
-    ("oauth-callback-host", One),
-    ("oauth-callback-path", One),
-    ("allow-http", Switch),
-    ("ca-cert", Many),
-    ("client-cert", One),
-    ("client-key", One),
-    ("insecure", Switch),
-    ("proxy", One),
-    ("no-proxy", One),
-    ("connect-timeout", One),
-    ("connect-wait", One),
-    ("away-wait", One),
-    ("keep-alive", One),
-    ("max-message-size", One),
-    ("max-parallel", One),
-    ("serial", Switch),
-    ("no-server-stream", Switch),
-    ("no-cookies", Switch),
-    ("ipv4", Switch),
-    ("ignore-tool", Many),
-    ("protocol-version", One),
-    ("protocol", One),
-    ("verbose", Switch),
-    ("log-level", One),
-    ("log-format", One),
-    ("log-file", One),
-    ("trace-file", One),
-    ("trace-limit", One),
-];
+use crate::options::{self, OPTIONS, OptionInfo};
 
 /// What an entry says of the server itself.
 pub(super) const OWN: [&str; 15] = [
@@ -127,10 +41,12 @@ pub fn flag_name(key: &str) -> String {
     if name == "headers" { "header".to_owned() } else { name }
 }
 
-/// The setting that a key means, by its flag, and its sort.
-pub(super) fn setting(key: &str) -> Option<(&'static str, Sort)> {
-    let name = flag_name(key);
-    SETTINGS.iter().copied().find(|(flag, _)| *flag == name)
+/// Options that an entry says in another way, or that mean nothing for one server.
+const NOT_IN_ENTRY: [&str; 5] = ["url", "transport", "mcp-hub", "header", "timeout"];
+
+/// The option that a key of an entry means.
+pub(super) fn option(key: &str) -> Option<&'static OptionInfo> {
+    options::find(&flag_name(key)).filter(|option| !NOT_IN_ENTRY.contains(&option.name))
 }
 
 /// The key of ours that was probably meant by one that nobody knows. Others have keys of their own,
@@ -141,7 +57,7 @@ pub fn meant(key: &str) -> Option<&'static str> {
         return None;
     }
     let typed = letters(key);
-    let flags = SETTINGS.iter().map(|(flag, _)| *flag);
+    let flags = OPTIONS.iter().map(|option| option.name);
     OWN.into_iter()
         .chain(flags)
         .map(|known| (strsim::osa_distance(&typed, &letters(known)), known))
@@ -221,8 +137,8 @@ mod tests {
     #[test]
     fn spellings_of_a_setting_are_one() {
         for key in ["connectTimeout", "connect_timeout", "connect-timeout"] {
-            assert_eq!(setting(key), Some(("connect-timeout", One)));
+            assert_eq!(option(key).unwrap().name, "connect-timeout");
         }
-        assert_eq!(setting("config"), None);
+        assert!(option("config").is_none() && option("url").is_none());
     }
 }

@@ -26,16 +26,10 @@
 //! # Ok::<(), mcp_span::config::Fault>(())
 //! ```
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::fmt;
-use std::path::PathBuf;
-use std::time::Duration;
 
-use http::HeaderMap;
-use url::Url;
-
-use crate::secret::{Secret, shown};
-use crate::transport::http::Transport;
+use crate::options::ServerOptions;
 
 mod document;
 mod entry;
@@ -44,13 +38,11 @@ mod expand;
 mod keys;
 mod place;
 mod scalar;
-mod spec;
-pub mod values;
 
 pub use document::{Member, Node, Value};
 pub use document::{lower, strict};
 pub use expand::{Expanded, Lookup, expand};
-pub use keys::{SETTINGS, Sort, flag_name, meant};
+pub use keys::{flag_name, meant};
 pub use place::{Fault, Place};
 
 /// What stands in a file.
@@ -85,71 +77,17 @@ pub struct Entry {
     pub place: Place,
     /// False where `disabled` or `enabled` says so: such a server is not used unasked.
     pub enabled: bool,
-    /// What and where it is.
-    pub server: Server,
-    /// How long a request may be silent; zero for no limit.
-    pub timeout: Option<Duration>,
-    /// The other settings of ours: for each flag, by its long name, the texts that could have been
-    /// typed.
-    pub settings: BTreeMap<&'static str, Vec<Secret>>,
+    /// What and where it is, and all that is said about it.
+    pub options: ServerOptions,
     /// Keys that are other programs' business, or that mean nothing for a server of this sort.
     pub ignored: Vec<String>,
-    /// What must not show up in error texts.
-    pub secrets: Vec<Secret>,
 }
 
-/// What and where a server is.
-#[derive(Clone)]
-pub enum Server {
-    /// A program to be started, which speaks over stdin and stdout.
-    Child {
-        /// The program.
-        command: String,
-        /// Its arguments, which may hold secrets.
-        args: Vec<String>,
-        /// Variables that it gets beside ours.
-        env: Vec<(String, Secret)>,
-        /// Where it is started.
-        cwd: Option<PathBuf>,
-    },
-    /// A server over HTTP.
-    Url {
-        /// Its endpoint.
-        url: Url,
-        /// How it is spoken to.
-        transport: Transport,
-        /// Headers that belong to it, marked as sensitive.
-        headers: HeaderMap,
-    },
-}
-
-/// Neither arguments nor values of variables.
-impl fmt::Debug for Server {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Child { command, args, .. } => f
-                .debug_struct("Child")
-                .field("command", command)
-                .field("args", &args.len())
-                .finish_non_exhaustive(),
-            Self::Url { url, transport, .. } => f
-                .debug_struct("Url")
-                .field("url", &shown(url))
-                .field("transport", transport)
-                .finish_non_exhaustive(),
-        }
-    }
-}
-
-/// A variable may stand anywhere, as in the path of a URL.
 impl fmt::Debug for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let server = self.scrubber().clean(&format!("{:?}", self.server));
         f.debug_struct("Entry")
             .field("name", &self.name)
-            .field("server", &format_args!("{server}"))
-            .field("timeout", &self.timeout)
-            .field("settings", &self.settings)
+            .field("options", &self.options)
             .finish_non_exhaustive()
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
+use crate::transport::http::Transport;
 
 fn lookup(name: &str) -> Option<String> {
     match name {
@@ -37,14 +38,25 @@ fn wrong(entry: &str) -> (String, usize, usize, Option<String>) {
 }
 
 fn child(entry: &Entry) -> (String, String, String) {
-    let Server::Child { command, args, env, .. } = &entry.server else { panic!("{entry:?}") };
-    let env: Vec<_> = env.iter().map(|(n, v)| format!("{n}={}", v.reveal())).collect();
-    (command.clone(), args.join("|"), env.join("|"))
+    let words = entry.options.command.as_ref().unwrap_or_else(|| panic!("{entry:?}"));
+    let words: Vec<_> = words.iter().map(|word| word.to_str().unwrap()).collect();
+    let env = entry.options.env.iter().flatten();
+    let env: Vec<_> = env.map(|(n, v)| format!("{n}={}", v.reveal())).collect();
+    (words[0].to_owned(), words[1..].join("|"), env.join("|"))
 }
 
 fn remote(entry: &Entry) -> (String, Transport) {
-    let Server::Url { url, transport, .. } = &entry.server else { panic!("{entry:?}") };
-    (url.to_string(), *transport)
+    let options = &entry.options;
+    (options.url.clone().unwrap_or_else(|| panic!("{entry:?}")), options.transport())
+}
+
+/// What is set for an option.
+fn texts(entry: &Entry, name: &str) -> String {
+    entry.options.texts(crate::options::find(name).unwrap()).unwrap().join("|")
+}
+
+fn header(entry: &Entry) -> String {
+    texts(entry, "header")
 }
 
 fn of(parts: (&str, &str, &str)) -> (String, String, String) {
@@ -101,21 +113,21 @@ fn variables_are_replaced_in_all_texts() {
             "env": {"A": "${TOKEN}", "N": 1, "GONE": null}, "timeout": "${T:-7}"}"#,
     );
     assert_eq!(child(&entry), of(("example.com", "s3cr3tvalue|d|3", "A=s3cr3tvalue|N=1")));
-    assert_eq!(entry.timeout, Some(Duration::from_secs(7)));
-    assert!(entry.secrets.iter().any(|secret| secret.reveal() == "s3cr3tvalue"));
+    assert_eq!(entry.options.timeout, Some(Duration::from_secs(7)));
+    assert!(entry.options.secrets.iter().any(|secret| secret.reveal() == "s3cr3tvalue"));
     let entry = good(r#"{"command": "x", "env": {"FOO": "${HOST}"}}"#);
-    assert!(entry.secrets.iter().any(|secret| secret.reveal() == "example.com"), "of any name");
+    assert!(
+        entry.options.secrets.iter().any(|secret| secret.reveal() == "example.com"),
+        "of any name"
+    );
     let entry = good(
         r#"{"url": "https://${HOST}/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"},
         "bearerFile": "/x/${HOST}"}"#,
     );
-    let Server::Url { url, headers, .. } = &entry.server else { panic!() };
-    assert_eq!(
-        (url.as_str(), headers["authorization"].to_str().unwrap()),
-        ("https://example.com/mcp", "Bearer s3cr3tvalue")
-    );
-    assert_eq!(entry.settings["bearer-file"][0].reveal(), "/x/example.com");
-    assert!(!format!("{entry:?} {headers:?}").contains("s3cr3t"), "{entry:?}");
+    assert_eq!(header(&entry), "authorization: Bearer s3cr3tvalue");
+    assert_eq!(remote(&entry).0, "https://example.com/mcp");
+    assert_eq!(texts(&entry, "bearer-file"), "/x/example.com");
+    assert!(!format!("{entry:?}").contains("s3cr3t"), "{entry:?}");
 }
 
 #[test]
@@ -139,8 +151,7 @@ fn an_entrys_own_variables_are_known_to_its_other_texts() {
     );
     assert_eq!(child(&entry).1, "--header|Authorization:Bearer s3cr3tvalue");
     let entry = good(r#"{"url": "http://h/", "headers": ["X-A: ${A}"], "env": {"A": "1"}}"#);
-    let Server::Url { headers, .. } = &entry.server else { panic!() };
-    assert_eq!(headers["x-a"], "1");
+    assert_eq!(header(&entry), "x-a: 1");
 }
 
 #[test]
@@ -149,9 +160,8 @@ fn settings_of_ours_stand_beside_the_url() {
         r#"{"url": "https://h/", "timeout": 30000, "connectTimeout": 3, "serial": true,
             "bearer_env": "T", "oauth-param": {"a": "1"}, "caCert": ["x", "y"], "profile": "work"}"#,
     );
-    let of =
-        |flag: &str| entry.settings[flag].iter().map(Secret::reveal).collect::<Vec<_>>().join("|");
-    assert_eq!(entry.timeout, Some(Duration::from_secs(30)));
+    let of = |name: &str| texts(&entry, name);
+    assert_eq!(entry.options.timeout, Some(Duration::from_secs(30)));
     assert_eq!((of("connect-timeout"), of("serial")), ("3".into(), "true".into()));
     assert_eq!((of("oauth-param"), of("ca-cert")), ("a=1".into(), "x|y".into()));
     assert_eq!((of("bearer-env"), of("profile")), ("T".into(), "work".into()));
@@ -217,7 +227,7 @@ const WRONG: &[Wrong] = &[
     ("{\"type\": \"ws\", \"url\": \"ws://h\"}", "WebSocket", 2, 10, Some("type")),
     ("{\"type\": \"pigeon\", \"url\": \"http://h\"}", "stdio, http", 2, 10, Some("type")),
     ("[]", "must be an object", 2, 1, None),
-    ("{\"comand\": \"c\"}", "is it \"command\"?", 2, 2, Some("comand")),
+    ("{\"comand\": \"c\"}", "did you mean \"command\"?", 2, 2, Some("comand")),
     (
         "{\"url\": \"http://h\",\n  \"connectTimout\": 1}",
         "\"connect-timeout\"",
@@ -327,7 +337,7 @@ fn odd_value() -> impl Strategy<Value = String> {
 fn odd_entry() -> impl Strategy<Value = String> {
     let keys: Vec<&'static str> = keys::OWN
         .into_iter()
-        .chain(SETTINGS.iter().map(|(flag, _)| *flag))
+        .chain(crate::options::OPTIONS.iter().map(|option| option.name))
         .chain(["source", "comand"])
         .collect();
     let member = (prop::sample::select(keys), odd_value());

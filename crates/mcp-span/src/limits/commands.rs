@@ -32,9 +32,8 @@ pub const LAST_COLUMN: usize = 30;
 /// How deep a schema is looked into: references may go in circles.
 pub const SCHEMA_DEPTH: usize = 32;
 
-/// How many parts of a schema are looked at for one value: branches that refer to each other are
-/// without number, and a schema that a person wrote has some hundreds.
-pub const SCHEMA_STEPS: usize = 10_000;
+/// How many alternatives of a type are told: a person reads the first few.
+pub const SCHEMA_PARTS: usize = 20;
 
 /// How long the words for a type are at most: a list of all values may be endless.
 pub const TYPE_WORDS: usize = 2_000;

@@ -10,6 +10,10 @@ use crate::auth::{CredentialCommand, Credentials, Prints, Source, bare_token, re
 use crate::secret::{Scrubber, Secret};
 use crate::wire::header;
 
+/// The options that say where credentials come from; one of them is enough.
+pub const CREDENTIAL_SOURCES: [&str; 4] =
+    ["bearer-env", "bearer-file", "bearer-command", "header-command"];
+
 impl ServerOptions {
     /// The source for what changes; what does not change goes into `headers`.
     pub(super) fn resolve_credentials(
@@ -18,9 +22,8 @@ impl ServerOptions {
         headers: &mut HeaderMap,
         scrubber: &Scrubber,
     ) -> Result<Option<Credentials>, OptionError> {
-        let sources = ["bearer-env", "bearer-file", "bearer-command", "header-command"];
-        let given: Vec<&str> =
-            sources.into_iter().filter(|name| self.origin(name).is_some()).collect();
+        let sources = CREDENTIAL_SOURCES.into_iter();
+        let given: Vec<&str> = sources.filter(|name| self.origin(name).is_some()).collect();
         if let [first, second, ..] = given[..] {
             let (first, second) = (self.label(first), self.label(second));
             return Err(OptionError::new(format!(

@@ -4,7 +4,7 @@
 //! others as well, so that nothing in the weaker place contradicts it.
 
 use super::table::OPTIONS;
-use super::{Header, ServerOptions};
+use super::{Header, Origin, ServerOptions};
 
 impl ServerOptions {
     /// Takes from `weaker` what is not said here.
@@ -93,6 +93,14 @@ impl ServerOptions {
 
     /// Headers are put together by their names: those of one place stay together.
     fn settle_headers(&mut self, weaker: &mut Self) {
+        let is_list_of_its_own = |options: &Self| {
+            options.headers.is_some()
+                && !matches!(options.origin("header"), Some(Origin::Server(..)))
+        };
+        // A list replaces another one; the headers of an entry belong to its URL, and stay.
+        if is_list_of_its_own(self) && is_list_of_its_own(weaker) {
+            weaker.headers = None;
+        }
         let theirs = weaker.headers.take().unwrap_or_default();
         let below = std::mem::take(&mut weaker.weak_headers);
         if self.header_file.is_some() {
@@ -177,7 +185,7 @@ mod tests {
             (
                 json!({"header": ["X: 1"]}),
                 json!({"header": ["x: 2", "Y: 3", "Y: 4"]}),
-                json!({"header": ["X: 1", "Y: 3", "Y: 4"]}),
+                json!({"header": ["X: 1"]}),
             ),
             (
                 json!({"header": ["X: 1"]}),
@@ -202,6 +210,21 @@ mod tests {
         ] {
             assert_eq!(merged(stronger.clone(), weaker.clone()), both, "{stronger} over {weaker}");
         }
+    }
+
+    #[test]
+    fn headers_of_an_entry_are_put_together_with_others_by_their_names() {
+        let entry = r#"{"servers": {"a": {"url": "https://h", "headers": {"X": "1", "Y": "1"}}}}"#;
+        let config = crate::config::read("f", entry, &|_| None).unwrap();
+        let entry = config.servers().next().unwrap().options.clone();
+        let list = |lines: &[&str]| {
+            serde_json::from_value::<ServerOptions>(json!({ "header": lines })).unwrap()
+        };
+        let mut options = list(&["Y: 2"]);
+        options.merge(entry);
+        options.merge(list(&["Z: 3"]));
+        let lines: Vec<String> = options.headers.unwrap().iter().map(|h| h.line().into()).collect();
+        assert_eq!(lines, ["Y: 2", "x: 1"], "the typed list replaces the one of the file");
     }
 
     #[test]

@@ -36,6 +36,7 @@ mod url;
 mod value;
 
 pub use context::{Context, Variables};
+pub use credentials::CREDENTIAL_SOURCES;
 pub use headers::Header;
 pub use login::{is_callback_host, is_callback_path, state_dir};
 pub use origin::{OptionError, Origin};
@@ -133,7 +134,7 @@ impl Serialize for ServerOptions {
                     map.serialize_entry(option.name, &(texts == ["true"]))?;
                 }
                 (Some(texts), kind) if kind.is_many() => {
-                    map.serialize_entry(option.name, &texts)?
+                    map.serialize_entry(option.name, &texts)?;
                 }
                 (Some(texts), _) => map.serialize_entry(option.name, &texts.concat())?,
             }

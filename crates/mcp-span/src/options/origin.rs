@@ -37,27 +37,38 @@ impl Origin {
     }
 }
 
-/// Why options make no sense, in a sentence that names the place.
+/// Why options make no sense.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OptionError(pub(super) String);
+#[non_exhaustive]
+pub struct OptionError {
+    /// What is wrong, with the place.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
 
 impl OptionError {
-    pub(crate) fn new(sentence: impl Into<String>) -> Self {
-        Self(sentence.into())
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: None }
+    }
+
+    pub(super) fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
     }
 }
 
 impl std::fmt::Display for OptionError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.message)?;
+        self.hint.as_ref().map_or(Ok(()), |hint| write!(f, " (hint: {hint})"))
     }
 }
 
 impl std::error::Error for OptionError {}
 
 impl From<OptionError> for Error {
-    fn from(OptionError(sentence): OptionError) -> Self {
-        Self::new(ErrorKind::InvalidOptions, sentence).not_delivered()
+    fn from(OptionError { message, hint }: OptionError) -> Self {
+        Self { hint, ..Self::new(ErrorKind::InvalidOptions, message).not_delivered() }
     }
 }
 
@@ -80,6 +91,6 @@ impl ServerOptions {
 
     /// An option that cannot be used, with its place.
     pub(super) fn wrong(&self, name: &str, why: impl std::fmt::Display) -> OptionError {
-        OptionError(format!("{}: {why}", self.label(name)))
+        OptionError::new(format!("{}: {why}", self.label(name)))
     }
 }

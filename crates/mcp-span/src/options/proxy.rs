@@ -173,7 +173,7 @@ mod tests {
         let none = ("no-proxy", "*", Origin::Variable);
         let ours = ("proxy", "ours:1", Origin::Variable);
         let env = [("HTTPS_PROXY", "ftp://nonsense")];
-        assert_eq!(chosen(URL, &env, &[none.clone()]), "");
+        assert_eq!(chosen(URL, &env, std::slice::from_ref(&none)), "");
         assert_eq!(chosen(URL, &env, &[ours.clone(), none]), "");
         assert!(chosen(URL, &[("NO_PROXY", "*")], &[ours]).contains("ours"));
     }

@@ -28,6 +28,15 @@ impl ServerOptions {
     ///
     /// When an option cannot be used, with the place where it was set.
     pub fn resolve(&self, context: &Context) -> Result<Spec, OptionError> {
+        // What a variable stands for may be part of a URL.
+        let clean = |error: OptionError| {
+            let message = self.scrubber().clean(&error.message);
+            OptionError { message, ..error }
+        };
+        self.resolve_all(context).map_err(clean)
+    }
+
+    fn resolve_all(&self, context: &Context) -> Result<Spec, OptionError> {
         let server = match &self.command {
             Some(words) => client::Server::Child(self.child(words, context)?),
             None => client::Server::Http(Box::new(self.http(context)?)),
@@ -187,4 +196,78 @@ fn logins(login: OAuthSettings, http: &HttpSettings) -> Option<Credentials> {
     let oauth = OAuth::new(&http.url, login, http.net.clone());
     let source = Source::OAuth(Arc::new(oauth));
     Some(Credentials::new(source, limits::CREDENTIAL_TTL, http.scrubber.clone()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::revision::translate::Protocol;
+
+    /// The server of an entry in a configuration file.
+    fn spec(entry: &str) -> Result<Spec, OptionError> {
+        let text = format!("{{\"mcpServers\": {{\"x\": {entry}}}}}");
+        let lookup = |_: &str| Some("s3cr3tvalue".to_owned());
+        let config = crate::config::read("f", &text, &lookup).unwrap();
+        config.entries.into_iter().next().unwrap().unwrap().options.resolve(&Context::default())
+    }
+
+    #[test]
+    fn a_url_becomes_a_server_over_http_with_its_settings() {
+        let spec = spec(
+            r#"{"url": "http://localhost/", "type": "sse", "headers": {"X-Key": "${K}"},
+                "timeout": 7000, "connectTimeout": 3, "awayWait": 1, "keepAlive": 9,
+                "maxMessageSize": "1M", "maxParallel": 2, "serial": true, "noCookies": true,
+                "protocol": "legacy", "protocolVersion": "2025-06-18", "insecure": false}"#,
+        );
+        let spec = spec.unwrap();
+        let client::Server::Http(http) = &spec.server else { panic!() };
+        assert_eq!(http.transport, Transport::Sse);
+        assert_eq!(http.headers["x-key"], "s3cr3tvalue");
+        assert_eq!(http.timeouts, Timeouts::all(Duration::from_secs(7)));
+        assert_eq!(
+            (http.away_wait, spec.policy.away_wait),
+            (Duration::from_secs(1), http.away_wait)
+        );
+        assert_eq!(http.net.connect_timeout, Duration::from_secs(3));
+        assert_eq!((http.max_message, http.parallel), (1 << 20, 2));
+        assert!(http.serial && !http.cookies && http.server_stream);
+        assert_eq!(spec.stages.protocol, Protocol::Legacy);
+        assert_eq!(http.scrubber.clean("an s3cr3tvalue"), "an [secret]");
+    }
+
+    #[test]
+    fn a_command_becomes_a_child_with_its_variables() {
+        let spec = spec(
+            r#"{"command": "c", "args": ["a", "${T}"], "env": {"B": "${T}"}, "cwd": "/tmp",
+                "timeout": 0, "maxMessageSize": "2K", "bearerFile": "/no"}"#,
+        );
+        let spec = spec.unwrap();
+        let client::Server::Child(child) = &spec.server else { panic!() };
+        assert_eq!((&*child.program, &*child.args[1]), ("c".as_ref(), "s3cr3tvalue".as_ref()));
+        assert_eq!(child.env[0].1.reveal(), "s3cr3tvalue");
+        assert_eq!((child.max_message, child.cwd.as_deref()), (2048, Some("/tmp".as_ref())));
+        assert_eq!(spec.policy.timeouts, Timeouts { quick: None, work: None });
+        assert!(!format!("{spec:?}").contains("s3cr3t"));
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_said_with_its_place() {
+        for (settings, why) in [
+            (r#""bearerEnv": "T""#, "\"bearer-env\": the variable T is not set"),
+            (r#""clientKey": "k""#, "\"client-key\": it is of no use"),
+            (
+                r#""insecure": true, "caCert": "c""#,
+                "\"insecure\" and f, line 1, column 62: server 'x': \"ca-cert\" exclude each other",
+            ),
+            (r#""bearerFile": "/no", "bearerCommand": "x""#, "\"bearer-file\" and"),
+            (r#""mcpHubMode": true, "type": "http""#, "exclude each other"),
+            (r#""protocolVersion": "\u0001""#, "\"protocol-version\": it must be a date"),
+        ] {
+            let entry = format!("{{\"url\": \"https://h/\", {settings}}}");
+            let error = spec(&entry).unwrap_err().to_string();
+            assert!(error.contains("f, line 1, column") && error.contains(why), "{error}");
+        }
+    }
 }

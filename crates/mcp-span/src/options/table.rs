@@ -201,11 +201,11 @@ options! {
         /// The PKCE verifier of that code.
         pub oauth_code_verifier: Option<crate::secret::Secret>,
         /// Headers that those of `header_file` win over.
-        pub(super) weak_headers: Vec<Header>,
+        pub(crate) weak_headers: Vec<Header>,
         /// What must not show up in errors.
-        pub(super) secrets: Vec<crate::secret::Secret>,
+        pub(crate) secrets: Vec<crate::secret::Secret>,
         /// Where each option was set, by its name.
-        pub(super) origins: std::collections::BTreeMap<&'static str, super::Origin>,
+        pub(crate) origins: std::collections::BTreeMap<&'static str, super::Origin>,
     }
     Server {
         /// The MCP endpoint of the server
@@ -263,9 +263,9 @@ options! {
         /// Do not keep and send back the server's cookies
         no_cookies: bool = switch, "no-cookies", alias("disable-cookies");
 
-        /// Hide tools with this name, and refuse calls of them
+        /// Hide tools with this name
         ///
-        /// '*' stands for anything. May be given several times, or hold one name a line.
+        /// Calls of them are refused. '*' stands for anything. May be given several times, or hold one name a line.
         ignore_tool: Vec<String> = lines(tool_pattern), "ignore-tool" <PATTERN>;
 
         /// Send this MCP-Protocol-Version in place of the negotiated one

@@ -9,6 +9,8 @@ use crate::secret::{Scrubber, Secret, is_key, shown};
 use crate::transport::http::basic_authorization;
 use ::http::HeaderValue;
 
+const EXAMPLE: &str = "write it like https://example.com/mcp";
+
 /// A URL that can be used for a server.
 ///
 /// # Errors
@@ -16,9 +18,7 @@ use ::http::HeaderValue;
 /// Why it is none, without what may be a secret in it.
 pub fn check_url(typed: Option<&str>, allow_http: bool) -> Result<Url, OptionError> {
     let Some(typed) = typed else {
-        return Err(OptionError::new(
-            "the URL of an MCP server is missing: mcp-span https://example.com/mcp",
-        ));
+        return Err(OptionError::new("the URL of an MCP server is missing").hint(EXAMPLE));
     };
     let wrong = || {
         // What stands before an '@', in a path or behind a '?' may be a secret.
@@ -28,8 +28,8 @@ pub fn check_url(typed: Option<&str>, allow_http: bool) -> Result<Url, OptionErr
         let typed = typed.collect::<Vec<_>>().join("/");
         let typed = typed.escape_debug().to_string();
         let meant = without_scheme(&typed);
-        let like = meant.unwrap_or_else(|| "write it like https://example.com/mcp".to_owned());
-        OptionError::new(format!("'{typed}' is not a URL: {like}"))
+        let hint = meant.unwrap_or_else(|| EXAMPLE.to_owned());
+        OptionError::new(format!("'{typed}' is not a URL")).hint(hint)
     };
     // `localhost:3000/mcp` parses, as a URL with the scheme `localhost`.
     let mut url = Url::parse(typed).map_err(|_| wrong())?;
@@ -45,10 +45,10 @@ pub fn check_url(typed: Option<&str>, allow_http: bool) -> Result<Url, OptionErr
     url.set_fragment(None);
     if url.scheme() == "http" && !url.host_str().is_some_and(is_loopback) && !allow_http {
         return Err(OptionError::new(format!(
-            "{} is plain http to another machine, where anybody on the way can read it: use https, \
-             or --allow-http if you trust the way",
+            "{} is plain http to another machine, where anybody on the way can read it",
             shown(&url)
-        )));
+        ))
+        .hint("use https, or --allow-http if you trust the way"));
     }
     Ok(url)
 }
@@ -63,7 +63,7 @@ fn without_scheme(typed: &str) -> Option<String> {
         false if host.contains('.') && !typed.contains(char::is_whitespace) => "https",
         _ => return None,
     };
-    Some(format!("is it {scheme}://{typed}?"))
+    Some(format!("did you mean {scheme}://{typed}?"))
 }
 
 /// What stands in a URL may be a token as well as not.
@@ -108,9 +108,9 @@ mod tests {
         assert!(refused(None).contains("missing"));
         assert!(refused(Some("nonsense")).contains("is not a URL"));
         for (typed, meant) in [
-            ("localhost:3000/mcp", "is it http://localhost:3000/mcp?"),
-            ("127.0.0.1:3000", "is it http://127.0.0.1:3000?"),
-            ("example.com/mcp", "is it https://example.com/mcp?"),
+            ("localhost:3000/mcp", "mean http://localhost:3000/mcp?"),
+            ("127.0.0.1:3000", "mean http://127.0.0.1:3000?"),
+            ("example.com/mcp", "mean https://example.com/mcp?"),
             ("localhost", "write it like"),
             ("some words.", "write it like"),
         ] {

@@ -1,0 +1,100 @@
+//! Lists, help and errors as files of expected text, at several widths, with and without colour.
+
+use crate::support::shop::shop;
+use crate::support::snapshot::{self, page};
+use crate::support::{Server, run};
+
+/// Every command, and the program itself.
+const COMMANDS: [&str; 20] = [
+    "",
+    "call",
+    "check",
+    "completions",
+    "config",
+    "connect",
+    "demo",
+    "install",
+    "login",
+    "logout",
+    "man",
+    "prompt",
+    "prompts",
+    "raw",
+    "read",
+    "resources",
+    "status",
+    "tools",
+    "trace",
+    "uninstall",
+];
+
+/// What is printed for `args` on such a page.
+async fn printed(args: &[&str], width: &str, has_colour: bool) -> String {
+    let output = run(args, &page(width, has_colour), "").await;
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[tokio::test]
+async fn help_of_every_command() {
+    for command in COMMANDS {
+        let words: Vec<&str> =
+            Some(command).filter(|command| !command.is_empty()).into_iter().collect();
+        let name = if command.is_empty() { "mcp-span" } else { command };
+        for (flag, kind) in [("-h", "short"), ("--help", "long")] {
+            let text = printed(&[&words[..], &[flag]].concat(), "80", false).await;
+            snapshot::assert(&format!("help-{kind}-{name}"), &text);
+        }
+    }
+    for (width, has_colour) in [("40", false), ("120", false), ("80", true)] {
+        let colour = if has_colour { "-colour" } else { "" };
+        for (command, name) in [(&["-h"][..], "mcp-span"), (&["tools", "-h"], "tools")] {
+            let text = printed(command, width, has_colour).await;
+            snapshot::assert(&format!("help-short-{name}-{width}{colour}"), &text);
+        }
+    }
+}
+
+#[tokio::test]
+async fn errors() {
+    let server = Server::start(shop).await;
+    let url = &*server.url;
+    let lines: [(&str, &[&str]); 14] = [
+        ("no-such-command", &["tols", url]),
+        ("no-such-flag", &["tools", url, "--heeder", "x"]),
+        ("no-such-flag-at-all", &["tools", url, "--xyzzy"]),
+        ("no-such-value", &["tools", url, "--transport", "carrier-pigeon"]),
+        ("no-value", &["call", "--timeout"]),
+        ("command-behind-url", &[url, "tools"]),
+        ("one-word-too-many", &["tools", url, "order", "fail"]),
+        ("no-url", &["connect"]),
+        ("no-tool", &["call", url]),
+        ("no-such-tool", &["call", url, "ordr"]),
+        ("wrong-arguments", &["call", url, "order", "count=x", "sise=s"]),
+        ("tool-failed", &["call", url, "fail"]),
+        ("refused", &["raw", url, "refuse"]),
+        ("json", &["tools", url, "ordr", "--json"]),
+    ];
+    for (name, line) in lines {
+        let output = run(line, &page("80", false), "").await;
+        snapshot::assert(&format!("error-{name}"), &snapshot::whole(&output));
+    }
+    for (name, line) in
+        [("no-such-tool", ["call", url, "ordr"]), ("no-such-flag", ["call", url, "--tran"])]
+    {
+        let output = run(&line, &page("80", true), "").await;
+        snapshot::assert(&format!("error-{name}-colour"), &snapshot::whole(&output));
+    }
+}
+
+#[tokio::test]
+async fn lists_of_a_server() {
+    let server = Server::start(shop).await;
+    for command in ["tools", "resources", "prompts"] {
+        for width in ["40", "80", "120"] {
+            for (has_colour, colour) in [(false, ""), (true, "-colour")] {
+                let text = printed(&[command, &server.url], width, has_colour).await;
+                snapshot::assert(&format!("{command}-{width}{colour}"), &text);
+            }
+        }
+    }
+}
