@@ -20,16 +20,14 @@ fn server_with(entry: Value) -> ManagedServer {
 }
 
 #[tokio::test]
-async fn credentials_certificates_and_proxies_are_used_again_after_each_reconnect() {
+async fn credentials_and_certificates_are_used_again_after_each_reconnect() {
     let authority = Authority::new("localhost");
     let remote = Server::start_tls(authority.config(&["http/1.1"]), with_tool).await;
-    let proxy = ProxyBehavior::http().login("me", "secret").start().await;
     let files = Files::new();
     let entry = json!({
         "url": remote.url,
         "caCert": files.with("ca.pem", &authority.root),
         "bearerFile": files.with("token", "a-token-for-tests"),
-        "proxy": proxy.url_for("http", "me:secret"),
         "headers": {"X-Team": "tools"},
         "timeout": 9,
     });
@@ -47,9 +45,21 @@ async fn credentials_certificates_and_proxies_are_used_again_after_each_reconnec
         assert_eq!(request.header("authorization"), Some("Bearer a-token-for-tests"));
         assert_eq!(request.header("x-team"), Some("tools"));
     }
-    assert!(
-        !proxy.asked().is_empty() && proxy.asked().iter().all(|what| what.starts_with("CONNECT"))
-    );
+    soon("goodbye", manager.close()).await;
+}
+
+#[tokio::test]
+async fn the_proxy_of_the_configuration_is_asked_for_the_server() {
+    let proxy = ProxyBehavior::http().login("me", "secret").start().await;
+    let entry = json!({
+        "url": "https://server.invalid/mcp",
+        "proxy": proxy.url_for("http", "me:secret"),
+    });
+    let manager = Manager::start([("s", server_with(entry))], hasty());
+    assert!(manager.settled(PATIENCE).await, "it has failed: there is no such server");
+    let asked = proxy.asked();
+    assert!(!asked.is_empty(), "it was asked for around the proxy");
+    assert!(asked.iter().all(|what| what == "CONNECT server.invalid:443"), "{asked:?}");
     soon("goodbye", manager.close()).await;
 }
 
