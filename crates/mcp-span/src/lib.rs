@@ -102,14 +102,14 @@ pub use demo::Demo;
 #[doc(inline)]
 pub use error::{Delivery, Error, ErrorKind, RpcError, Stage};
 #[doc(inline)]
+pub use manager::{
+    CachedLists, Lagged, ListKind, ManagedServer, ManagedTool, Manager, ManagerOptions,
+    RetryPolicy, ServerChange, ServerEvent, ServerEvents, ServerList, ServerState, ToolFilter,
+};
+#[doc(inline)]
 pub use options::{Context, Header, LogFormat, LogLevel, OptionError, ServerOptions, Variables};
 #[doc(inline)]
 pub use revision::translate::Protocol;
-#[doc(inline)]
-pub use manager::{
-    CachedLists, Lagged, ListKind, ManagedServer, ManagedTool, Manager, ManagerOptions, RetryPolicy,
-    ServerChange, ServerEvent, ServerEvents, ServerList, ServerState, ToolFilter,
-};
 #[doc(inline)]
 pub use secret::Secret;
 #[doc(inline)]
