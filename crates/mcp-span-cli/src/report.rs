@@ -35,6 +35,8 @@ pub(super) enum CommandError {
     Usage(Usage),
     /// The server refused, or could not be reached. The line is what else a person should know.
     Server(Box<Error>, Option<&'static str>),
+    /// A login or a logout failed.
+    Login(Box<Error>),
     /// Nobody expected it.
     Unexpected(std::io::Error),
 }
@@ -70,6 +72,11 @@ impl From<std::io::Error> for CommandError {
 }
 
 impl CommandError {
+    /// A login or a logout that failed.
+    pub(super) fn of_login(error: Error) -> Self {
+        Self::Login(Box::new(error))
+    }
+
     /// A call that failed: it may have been carried out all the same, which a person has to know
     /// before calling again.
     pub(super) fn of_call(failure: Error) -> Self {
@@ -106,7 +113,7 @@ impl CommandError {
     fn code(&self) -> u8 {
         match self {
             Self::Arguments(_) | Self::Usage(_) => 2,
-            Self::Unexpected(_) => 1,
+            Self::Unexpected(_) | Self::Login(_) => 1,
             Self::Server(failure, _) => match failure.kind {
                 Kind::Rpc => 1,
                 Kind::Login | Kind::Credentials => 4,
@@ -130,6 +137,12 @@ impl CommandError {
                     "data": failure.data(),
                 }});
             }
+            Self::Login(error) => {
+                let Error { kind, message, reason, hint, .. } = &**error;
+                return json!({"error": {
+                    "kind": kind, "message": message, "reason": reason, "hint": hint,
+                }});
+            }
             Self::Usage(Usage(_, hint)) => ("usage", hint.as_deref()),
             _ => ("unexpected", None),
         };
@@ -147,6 +160,10 @@ impl CommandError {
                 let step = failure.hint.clone().or_else(known);
                 (sentence(failure), step.into_iter().chain(note.map(str::to_owned)).collect())
             }
+            Self::Login(error) => (
+                with_reason(&error.message, error.reason.as_deref()),
+                error.hint.clone().into_iter().collect(),
+            ),
             Self::Unexpected(error) => (format!("unexpected failure: {error}"), Vec::new()),
             Self::Arguments(error) => (error.to_string(), Vec::new()),
         }

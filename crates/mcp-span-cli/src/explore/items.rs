@@ -31,8 +31,8 @@ pub(super) fn find<'a>(
     name: &str,
     kind: &str,
 ) -> Result<&'a RawValue, Usage> {
-    let is_it = |item: &&Box<RawValue>| self::name(item).is_some_and(|known| known == name);
-    if let Some(found) = items.iter().find(is_it) {
+    let named = items.iter().find(|item| self::name(item).is_some_and(|known| known == name));
+    if let Some(found) = named {
         return Ok(found);
     }
     let names: Vec<String> = items.iter().filter_map(|item| self::name(item)).collect();

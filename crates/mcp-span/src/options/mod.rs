@@ -38,7 +38,7 @@ mod value;
 pub use context::{Context, Variables};
 pub use credentials::CREDENTIAL_SOURCES;
 pub use headers::Header;
-pub use login::{is_callback_host, is_callback_path, state_dir};
+pub use login::{is_callback_host, is_callback_path};
 pub use origin::{OptionError, Origin};
 pub use proxy::{shown_proxy, usual_proxy_variables};
 pub use table::{Group, OPTIONS, OptionInfo, ServerOptions};
