@@ -9,7 +9,8 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 /// The sources of the library and of the command line, without comments and tests.
 fn sources() -> Vec<(String, String)> {
     let root = Path::new(ROOT);
-    let (mut folders, mut found) = (vec![root.join("crates")], Vec::new());
+    let (mut folders, mut found) =
+        (vec![root.join("crates/mcp-span/src"), root.join("crates/mcp-span-cli/src")], Vec::new());
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path: PathBuf = entry.unwrap().path();

@@ -48,30 +48,30 @@ impl Cli {
             Some(Command::Status(status)) => &mut status.connect.0,
             Some(Command::Login(login)) => &mut login.connect.0,
             Some(Command::Install(install)) => &mut install.connect,
-            Some(
-                Command::Tools(target)
-                | Command::Resources(target)
-                | Command::Prompts(target)
-                | Command::Prompt(target),
-            ) => &mut target.connect,
-            Some(Command::Call(call)) => &mut call.target.connect,
-            Some(Command::Read(read)) => &mut read.target.connect,
-            Some(Command::Raw(raw)) => &mut raw.target.connect,
             Some(Command::Check(check)) => &mut check.connect,
-            _ => &mut self.connect,
+            Some(other) => {
+                other.target_mut().map_or(&mut self.connect, |target| &mut target.connect)
+            }
+            None => &mut self.connect,
         }
     }
 
     /// Which server is explored, if that is what the command is for.
-    pub(super) fn explore_mut(&mut self) -> Option<&mut Target> {
-        match self.command.as_mut()? {
-            Command::Tools(target)
-            | Command::Resources(target)
-            | Command::Prompts(target)
-            | Command::Prompt(target) => Some(target),
-            Command::Call(call) => Some(&mut call.target),
-            Command::Read(read) => Some(&mut read.target),
-            Command::Raw(raw) => Some(&mut raw.target),
+    pub(super) fn target_mut(&mut self) -> Option<&mut Target> {
+        self.command.as_mut()?.target_mut()
+    }
+}
+
+impl Command {
+    fn target_mut(&mut self) -> Option<&mut Target> {
+        match self {
+            Self::Tools(target)
+            | Self::Resources(target)
+            | Self::Prompts(target)
+            | Self::Prompt(target) => Some(target),
+            Self::Call(call) => Some(&mut call.target),
+            Self::Read(read) => Some(&mut read.target),
+            Self::Raw(raw) => Some(&mut raw.target),
             _ => None,
         }
     }

@@ -143,7 +143,7 @@ fn behind(parsed: &mut Parsed, file: ConfigFile, secrets: Secrets) -> Result<Lin
     let mut variables = settings::variables(std::env::vars_os(), takes)?;
     let is_demo = matches!(parsed.cli.command, Some(Command::Demo(_)));
     let mut defaults = ServerOptions::default();
-    if let Some(target) = parsed.cli.explore_mut() {
+    if let Some(target) = parsed.cli.target_mut() {
         let is_server = |word: &str| target::is_url(word) || file.servers.has(word);
         target.find_server(matches, variables.url.is_some(), is_server);
         target.connect.is_for_program = target.json;

@@ -37,7 +37,7 @@ pub(super) enum CommandError {
     Server(Box<Error>, Option<&'static str>),
     /// A login or a logout failed.
     Login(Box<Error>),
-    /// Nobody expected it.
+    /// Something that neither the user nor the server has caused.
     Unexpected(std::io::Error),
 }
 
@@ -72,11 +72,6 @@ impl From<std::io::Error> for CommandError {
 }
 
 impl CommandError {
-    /// A login or a logout that failed.
-    pub(super) fn of_login(error: Error) -> Self {
-        Self::Login(Box::new(error))
-    }
-
     /// A call that failed: it may have been carried out all the same, which a person has to know
     /// before calling again.
     pub(super) fn of_call(failure: Error) -> Self {
@@ -84,6 +79,11 @@ impl CommandError {
         let is_open = was_sent && failure.delivery == Delivery::Unknown;
         let note = "The tool may have been carried out: look before you call it again";
         Self::Server(Box::new(failure), is_open.then_some(note))
+    }
+
+    /// A command about logins has no exit codes of its own.
+    pub(super) fn of_login(error: Error) -> Self {
+        Self::Login(Box::new(error))
     }
 
     /// Prints it, for a program as JSON, and gives its exit code. `typed` is the command line.

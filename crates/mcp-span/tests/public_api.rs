@@ -4,7 +4,7 @@
 //! The items are those that `lib.rs` re-exports; all modules are private or hidden. They are read
 //! from the sources, which rustfmt has brought into one form: an item begins a line, its members are
 //! indented by four blanks.
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that panics has failed")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails where it is wrong")]
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -78,9 +78,8 @@ pub(crate) async fn store(
     let stored = oauth.take_over(&foreign).await.map_err(|error| {
         let message = format!("{} cannot be used", tokens.display());
         let hint = error.hint.clone();
-        let mut failed = Error::new(Kind::Login, message).because(error);
-        failed.hint = hint;
-        Failure::of_login(failed)
+        let failed = Error::new(Kind::Login, message).because(error);
+        Failure::of_login(hint.into_iter().fold(failed, Error::hint))
     })?;
     if is_json {
         return list::print_json(&[stored.account], &[]);

@@ -28,14 +28,12 @@ pub(crate) struct Remote {
 }
 
 impl Remote {
-    /// Reads it out of a command line; `None` if there is no URL behind the words that stand before
-    /// one.
-    pub(super) fn from_items(items: &[Item], mut words_before_url: usize) -> Option<Self> {
+    /// Reads it out of a command line; `None` if there is no URL in it.
+    pub(super) fn from_items(items: &[Item]) -> Option<Self> {
         let mut found = Self::default();
         let mut sends_resource = true;
         for item in items {
             match item {
-                Item::Word(_) if words_before_url > 0 => words_before_url -= 1,
                 Item::Word(word) if found.url.is_empty() => {
                     found.url = word.to_str().filter(|word| is_url(word))?.to_owned();
                 }

@@ -60,22 +60,26 @@ pub(super) fn translate(
     let command = subcommand.unwrap_or(command);
     let typed = args.split_off(args.len().min(1 + usize::from(subcommand.is_some())));
     let mut items: Vec<Item> = Items::new(command, typed).collect::<Result<_, _>>()?;
-    let words_before_url = words_before_url(command);
-    let named = program::find(&items, words_before_url, is_name)?;
+    let words = items.iter_mut().filter(|item| matches!(item, Item::Word(_)));
+    for item in words.take(words_before_url(command)) {
+        if let Item::Word(word) = item {
+            *item = Item::Ours(String::new(), vec![std::mem::take(word)]);
+        }
+    }
+    let named = program::find(&items, is_name)?;
     let program = named.map(|(program, range)| {
         items.drain(range);
         program
     });
     let mut translator = Translator {
         translated: Translated { args, ..Translated::default() },
-        words_before_url,
         takes_more_servers: command.get_positionals().any(|arg| arg.get_id() == "more"),
         known: command.get_arguments().filter_map(Arg::get_long).map(str::to_owned).collect(),
         ..Translator::default()
     };
     translator.scan(&items)?;
     if program.is_some_and(|program| program.is_mcp_remote) {
-        translator.remote = Remote::from_items(&items, words_before_url);
+        translator.remote = Remote::from_items(&items);
     }
     for item in items {
         translator.add(item, &lookup)?;
@@ -141,8 +145,6 @@ struct Translator {
     typed: HashSet<String>,
     /// The flags of ours that came of others.
     made: HashSet<String>,
-    /// How many words are still to come before the URL.
-    words_before_url: usize,
     takes_more_servers: bool,
     /// The flags that the command takes: what becomes of others means nothing to it.
     known: HashSet<String>,
@@ -188,10 +190,6 @@ impl Translator {
             Item::Ours(_, words) => self.translated.args.extend(words),
             Item::Theirs(name, meaning, values) => {
                 self.add_theirs(&name, meaning, values, lookup)?;
-            }
-            Item::Word(word) if self.words_before_url > 0 => {
-                self.words_before_url -= 1;
-                self.translated.args.push(word);
             }
             // An OAuth callback port, which mcp-remote has behind the URL.
             Item::Word(word) if self.has_url && word.to_str().is_some_and(is_port) => {

@@ -10,7 +10,6 @@ use super::words::Item;
 /// The bridge, and the items that run it. It is looked for before the URL, between and behind flags.
 pub(super) fn find(
     items: &[Item],
-    mut words_before_url: usize,
     is_name: impl Fn(&str) -> bool,
 ) -> Result<Option<(Program, Range<usize>)>, Usage> {
     for (at, item) in items.iter().enumerate() {
@@ -29,7 +28,6 @@ pub(super) fn find(
         match item {
             Item::Theirs(_, Meaning::Url(_), _) => return Ok(None),
             Item::Ours(..) | Item::Theirs(..) => {}
-            Item::Word(_) if words_before_url > 0 => words_before_url -= 1,
             Item::Word(_) | Item::Unknown(_) | Item::Rest(_) => return Ok(None),
         }
     }

@@ -12,7 +12,7 @@ use super::flags::{KEEP_ALIVE, Meaning, meaning};
 /// Arguments that belong together.
 #[derive(PartialEq, Eq)]
 pub(super) enum Item {
-    /// A flag of ours, by its long name, as it was typed, with its value.
+    /// A flag of ours, by its long name, as it was typed, with its value; or a word that is no server.
     Ours(String, Vec<OsString>),
     /// A flag of another bridge, as it was typed, and its values.
     Theirs(String, Meaning, Vec<OsString>),

@@ -54,7 +54,7 @@ pub(super) fn json_list(member: &str, items: &[Box<RawValue>]) -> String {
     format!("\"{member}\":[{}]", items.join(","))
 }
 
-/// What can be shown of a list: an entry that is no object is nothing.
+/// What can be shown of a list: entries that are objects.
 pub(super) fn objects(items: &[Box<RawValue>]) -> Vec<Members<'_>> {
     items.iter().filter_map(|item| Members::of(item.get())).collect()
 }
@@ -110,7 +110,7 @@ pub(super) fn print_all(
     context.print(&format!("{}\n{total}\n", blocks.join("\n")))
 }
 
-/// An empty list is worth a word as well.
+/// Says that a list is empty.
 pub(super) fn nothing(context: &Context, what: &str) -> Outcome {
     context.status.clear();
     report::note(&format!("the server has no {what}"));

@@ -20,24 +20,21 @@ use mcp_span::secret::{self, is_key, is_secret_name};
 /// The words behind our program's name.
 #[derive(Default)]
 pub(super) struct CommandLine {
-    /// How the server is named; nothing if a flag does that, or there is a program.
-    server: Vec<String>,
-    /// The same without secrets.
-    shown_server: String,
-    flags: Vec<Flag>,
-    /// The program behind `--`.
-    program: Vec<String>,
+    parts: Vec<Part>,
     /// The name for the server that suggests itself.
     pub(super) name: String,
     pub(super) warnings: Vec<String>,
 }
 
-struct Flag {
-    long: String,
-    value: Option<String>,
+/// A flag with its value, the server, or the program behind `--`.
+#[derive(Default)]
+struct Part {
     args: Vec<String>,
     /// The same without secrets.
     shown: String,
+    /// Of a flag: its name and its value.
+    flag: String,
+    value: Option<String>,
 }
 
 /// Flags of `install` that say nothing about the server.
@@ -53,7 +50,14 @@ impl CommandLine {
     /// Takes over every flag that was typed for the connection; what is in the environment or in the
     /// configuration file holds for the client's process as well, or not, as the user wants it.
     pub(super) fn from_args(parsed: &Parsed, typed: &Connect) -> Result<Self, Usage> {
-        let mut line = Self::for_server(typed)?;
+        let mut line = Self::default();
+        // An entry may have a command of its own.
+        let program = typed.options.command.as_ref().filter(|_| typed.entry.is_none());
+        let program = program.into_iter().flatten().map(|word| word.to_str().map(str::to_owned));
+        let program: Vec<_> = program
+            .collect::<Option<_>>()
+            .ok_or_else(|| Usage::new("the command behind '--' is not valid UTF-8"))?;
+        line.add_server(typed, &program)?;
         let Some((name, matches)) = parsed.matches.subcommand() else { return Ok(line) };
         let Some(command) = parsed.command.find_subcommand(name) else { return Ok(line) };
         let is_ours = |arg: &&Arg| !OWN.contains(&arg.get_id().as_str());
@@ -67,79 +71,68 @@ impl CommandLine {
             }
         }
         flags.sort_unstable_by_key(|(place, ..)| *place);
-        let flags = flags.into_iter().map(|(_, arg, value)| Flag::new(arg, value));
-        line.flags = flags.collect::<Result<_, _>>()?;
+        for (_, arg, value) in flags {
+            line.parts.push(Part::for_flag(arg, value)?);
+        }
         let warnings: Vec<_> = line.headers().filter_map(warn_of_header).collect();
         line.warnings.extend(warnings);
+        if let [first, rest @ ..] = program.as_slice() {
+            let shown = format!("-- {first}{}", if rest.is_empty() { "" } else { " …" });
+            let args = ["--".to_owned()].into_iter().chain(program).collect();
+            line.parts.push(Part { args, shown, ..Part::default() });
+        }
         Ok(line)
     }
 
-    fn for_server(typed: &Connect) -> Result<Self, Usage> {
-        let mut line = Self::default();
+    /// Takes over how the server is named, unless a flag does that, or there is a program.
+    fn add_server(&mut self, typed: &Connect, program: &[String]) -> Result<(), Usage> {
         let Connect { options, entry, .. } = typed;
-        if let (None, Some(program)) = (entry, &options.command) {
+        if !program.is_empty() {
             if options.url.is_some() {
                 return Err(Usage::new(TWO_SERVERS));
             }
-            let words = program.iter().map(|word| word.to_str().map(str::to_owned));
-            line.program = words
-                .collect::<Option<_>>()
-                .ok_or_else(|| Usage::new("the command behind '--' is not valid UTF-8"))?;
-            line.name = server_name::from_program(&line.program);
+            self.name = server_name::from_program(program);
         } else if let Some(entry) = entry {
             // Spelled out, where the name alone would be a command (C36).
-            line.server.extend(Command::has_subcommand(&entry.name).then(|| "connect".to_owned()));
-            line.server.push(entry.name.clone());
-            line.shown_server = line.server.join(" ");
-            line.name = entry.name.clone();
+            let connect = Command::has_subcommand(&entry.name).then(|| "connect".to_owned());
+            let args: Vec<_> = connect.into_iter().chain([entry.name.clone()]).collect();
+            self.parts.push(Part { shown: args.join(" "), args, ..Part::default() });
+            self.name = entry.name.clone();
         } else if options.url.is_none() && options.mcp_hub.is_some() {
-            line.name = "mcp-hub".to_owned();
+            self.name = "mcp-hub".to_owned();
         } else {
             let url = settings::typed_url(typed)?;
-            line.server.extend(options.url.clone());
-            line.shown_server = secret::shown(&url);
-            line.name = server_name::from_url(&url);
-            line.warnings.extend(warn_of_url(&url));
+            let args = options.url.iter().cloned().collect();
+            self.parts.push(Part { args, shown: secret::shown(&url), ..Part::default() });
+            self.name = server_name::from_url(&url);
+            self.warnings.extend(warn_of_url(&url));
         }
-        Ok(line)
+        Ok(())
     }
 
     pub(super) fn args(&self) -> Vec<String> {
-        let mut args = self.server.clone();
-        args.extend(self.flags.iter().flat_map(|flag| flag.args.clone()));
-        if !self.program.is_empty() {
-            args.push("--".to_owned());
-            args.extend(self.program.iter().cloned());
-        }
-        args
+        self.parts.iter().flat_map(|part| part.args.clone()).collect()
     }
 
     /// The same without secrets, in a line.
     pub(super) fn shown(&self) -> String {
-        let mut words = vec![self.shown_server.clone()];
-        words.extend(self.flags.iter().map(|flag| flag.shown.clone()));
-        if let [first, rest @ ..] = self.program.as_slice() {
-            let more = if rest.is_empty() { "" } else { " …" };
-            words.push(format!("-- {first}{more}"));
-        }
-        words.join(" ").trim_start().to_owned()
+        let shown: Vec<_> = self.parts.iter().map(|part| part.shown.as_str()).collect();
+        shown.join(" ")
     }
 
     fn headers(&self) -> impl Iterator<Item = &str> {
-        self.flags
-            .iter()
-            .filter(|flag| flag.long == "header")
-            .filter_map(|flag| flag.value.as_deref())
+        let headers = self.parts.iter().filter(|part| part.flag == "header");
+        headers.filter_map(|part| part.value.as_deref())
     }
 
     /// The names of variables that flags refer to, and whether one can do without a value.
     fn references(&self) -> impl Iterator<Item = (&str, bool)> {
         let in_headers = self.headers().flat_map(references_in);
-        let named = self.flags.iter().filter(|flag| flag.long.ends_with("-env"));
-        in_headers.chain(named.filter_map(|flag| Some((flag.value.as_deref()?, false))))
+        let named = self.parts.iter().filter(|part| part.flag.ends_with("-env"));
+        in_headers.chain(named.filter_map(|part| Some((part.value.as_deref()?, false))))
     }
 
-    /// A word on each variable that is needed and not set in the entry.
+    /// Warns of each variable that is needed and not set in the entry.
     pub(super) fn warn_of_missing(&mut self, env: &BTreeMap<String, String>, client: &str) {
         let needed = self.references().filter(|(_, has_default)| !has_default);
         let missing = needed.map(|(name, _)| name).filter(|name| !env.contains_key(*name));
@@ -173,26 +166,26 @@ impl CommandLine {
             .map(|name| format!("{client} may expand the '$' in the value of {name}"))
             .collect();
         self.warnings.extend(warnings);
-        self.flags.retain(|flag| flag.long != "header");
+        self.parts.retain(|part| part.flag != "header");
         env.insert(HEADERS.to_owned(), filled.join("\n"));
     }
 }
 
-impl Flag {
-    fn new(arg: &Arg, value: &OsStr) -> Result<Self, Usage> {
-        let long = arg.get_long().unwrap_or_default().to_owned();
-        let flag = format!("--{long}");
+impl Part {
+    fn for_flag(arg: &Arg, value: &OsStr) -> Result<Self, Usage> {
+        let name = arg.get_long().unwrap_or_default();
+        let flag = format!("--{name}");
         if !arg.get_action().takes_values() {
-            return Ok(Self { long, value: None, args: vec![flag.clone()], shown: flag });
+            return Ok(Self { args: vec![flag.clone()], shown: flag, ..Self::default() });
         }
         let value = value
             .to_str()
             .ok_or_else(|| Usage::new(format!("the value of {flag} is not valid UTF-8")))?;
         let value = match arg.get_value_hint() {
-            ValueHint::AnyPath => absolute(&long, value)?,
+            ValueHint::AnyPath => absolute(name, value)?,
             _ => value.to_owned(),
         };
-        let shown = config::shown_value(&long, std::slice::from_ref(&value));
+        let shown = config::shown_value(name, std::slice::from_ref(&value));
         let shown = shlex::try_quote(&shown).unwrap_or(Cow::Borrowed(&shown));
         let shown = format!("{flag} {shown}");
         let can_be_missing = arg.get_num_args().is_some_and(|range| range.min_values() == 0);
@@ -201,7 +194,7 @@ impl Flag {
         } else {
             vec![flag, value.clone()]
         };
-        Ok(Self { long, value: Some(value), args, shown })
+        Ok(Self { args, shown, flag: name.to_owned(), value: Some(value) })
     }
 }
 

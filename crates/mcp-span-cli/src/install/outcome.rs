@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use serde::Serialize;
 use serde_json::json;
 
 use super::super::Failure;
@@ -10,7 +11,8 @@ use super::super::report::{self, plain};
 use super::ClientArgs;
 use super::server::StdioServer;
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub(super) enum Action {
     Printed,
     Installed,
@@ -34,57 +36,46 @@ pub(super) struct Outcome<'a> {
 impl Outcome<'_> {
     /// The outcome on stdout, warnings on stderr.
     pub(super) fn print(&self) -> Result<ExitCode, Failure> {
-        let (name, title, path) = (self.name, self.place.client.title, self.file.display());
-        let client_next = self.place.client.next;
-        let (action, sentence, next) = match self.action {
-            Action::Printed => ("printed", format!("nothing was changed. Add this to {path}"), ""),
-            Action::Installed => {
-                ("installed", format!("Installed {name} in {title}: {path}"), client_next)
-            }
-            Action::Replaced => {
-                ("replaced", format!("Replaced {name} in {title}: {path}"), client_next)
-            }
-            Action::Unchanged => {
-                ("unchanged", format!("{name} is already installed in {title}: {path}"), "")
-            }
-            Action::Removed => {
-                let next = "Restart the client if it still shows the server.";
-                ("removed", format!("Removed {name} from {title}: {path}"), next)
-            }
-        };
         if self.place.json {
-            report::print(&self.json(action, next))?;
+            report::print(&self.json())?;
             return Ok(ExitCode::SUCCESS);
         }
         self.warnings.iter().for_each(|warning| report::warning(warning));
         if self.action == Action::Printed {
-            report::warning(&sentence);
+            let file = self.file.display();
+            report::warning(&format!("nothing was changed. Add this to {file}"));
             report::print(&self.text())?;
         } else {
-            report::print(&self.summary(sentence, next))?;
+            report::print(&self.summary())?;
         }
         Ok(ExitCode::SUCCESS)
     }
 
-    fn json(&self, action: &str, next: &str) -> String {
+    /// What is to be done now.
+    fn next(&self) -> &'static str {
+        match self.action {
+            Action::Printed | Action::Unchanged => "",
+            Action::Removed => "Restart the client if it still shows the server.",
+            Action::Installed | Action::Replaced => self.place.client.next,
+        }
+    }
+
+    fn json(&self) -> String {
         let mut outcome = json!({
-            "action": action,
+            "action": self.action,
             "client": self.place.client.name,
             // A path need not be UTF-8, as JSON has to be.
             "file": self.file.to_string_lossy(),
             "name": self.name,
             "warnings": self.warnings,
         });
-        match (self.action, &self.server) {
-            (Action::Printed, Some((_, StdioServer { command, args, env }))) => {
-                outcome["entry"] = json!({ "command": command, "args": args, "env": env });
-                outcome["text"] = self.text().into();
-            }
-            _ => {
-                let backup = self.backup.as_ref().map(|path| path.to_string_lossy());
-                outcome["backup"] = json!(backup);
-                outcome["next"] = next.into();
-            }
+        if self.action == Action::Printed {
+            outcome["entry"] = json!(self.server.as_ref().map(|(_, server)| server));
+            outcome["text"] = self.text().into();
+        } else {
+            let backup = self.backup.as_ref().map(|path| path.to_string_lossy());
+            outcome["backup"] = json!(backup);
+            outcome["next"] = self.next().into();
         }
         format!("{outcome}\n")
     }
@@ -96,15 +87,22 @@ impl Outcome<'_> {
         text.and_then(Result::ok).unwrap_or_default()
     }
 
-    fn summary(&self, sentence: String, next: &str) -> String {
-        let mut lines = vec![sentence];
+    fn summary(&self) -> String {
+        let (name, title) = (self.name, self.place.client.title);
+        let sentence = match self.action {
+            Action::Printed | Action::Installed => format!("Installed {name} in {title}"),
+            Action::Replaced => format!("Replaced {name} in {title}"),
+            Action::Unchanged => format!("{name} is already installed in {title}"),
+            Action::Removed => format!("Removed {name} from {title}"),
+        };
+        let mut lines = vec![format!("{sentence}: {}", self.file.display())];
         if let Some((shown, server)) = &self.server {
             lines.push(format!("  command: {shown}"));
             let names: Vec<_> = server.env.keys().map(String::as_str).collect();
             lines.extend((!names.is_empty()).then(|| format!("  variables: {}", names.join(", "))));
         }
         lines.extend(self.backup.iter().map(|path| format!("  backup: {}", path.display())));
-        lines.push(next.to_owned());
+        lines.push(self.next().to_owned());
         format!("{}\n", plain(&lines.join("\n")).trim_end())
     }
 }

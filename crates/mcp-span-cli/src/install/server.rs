@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// A stdio server, as all clients describe it.
-#[derive(Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(test, derive(Debug))]
 pub(super) struct StdioServer {
     pub(super) command: String,

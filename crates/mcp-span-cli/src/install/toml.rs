@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use serde_json::Value;
 use toml_edit::{Document, Item, Key, Table};
 
 use super::edit::{SyntaxError, line_of, newline, splice};
@@ -24,7 +25,7 @@ pub(super) fn list(text: &str) -> Result<Vec<ServerEntry>, SyntaxError> {
         .map(|(name, item)| ServerEntry {
             name: name.to_owned(),
             line: parts(&document, name).first().map_or(1, |first| line_of(text, first.start)),
-            server: server(item),
+            server: serde_json::from_value(texts(item)).ok(),
         })
         .collect();
     listed.sort_by_key(|listed| listed.line);
@@ -133,24 +134,16 @@ fn parts_of(key: &Key, item: &Item, into: &mut Vec<Range<usize>>) {
     }
 }
 
-/// What is said about a server, if that is a program to start.
-fn server(item: &Item) -> Option<StdioServer> {
-    let members = item.as_table_like()?;
-    let args = match members.get("args") {
-        Some(args) => {
-            let text = |value: &toml_edit::Value| value.as_str().map(str::to_owned);
-            args.as_array()?.iter().map(text).collect::<Option<_>>()?
-        }
-        None => Vec::new(),
-    };
-    let env = match members.get("env") {
-        Some(env) => {
-            let pair = |(name, value): (&str, &Item)| Some((name.into(), value.as_str()?.into()));
-            env.as_table_like()?.iter().map(pair).collect::<Option<_>>()?
-        }
-        None => Default::default(),
-    };
-    Some(StdioServer { command: members.get("command")?.as_str()?.to_owned(), args, env })
+/// The texts below an item, as JSON would have them; nothing in place of all else.
+fn texts(item: &Item) -> Value {
+    if let Some(text) = item.as_str() {
+        return text.into();
+    }
+    if let Some(list) = item.as_array() {
+        return list.iter().map(toml_edit::Value::as_str).collect();
+    }
+    let Some(table) = item.as_table_like() else { return Value::Null };
+    Value::Object(table.iter().map(|(name, item)| (name.to_owned(), texts(item))).collect())
 }
 
 fn table(name: &str, server: &StdioServer, newline: &str) -> String {
@@ -175,7 +168,7 @@ fn key(name: &str) -> String {
 
 /// A basic string. Its escapes are those of JSON, and DEL needs one as well.
 fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007F")
+    Value::from(text).to_string().replace('\u{7f}', "\\u007F")
 }
 
 #[cfg(test)]
