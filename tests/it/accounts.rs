@@ -14,7 +14,7 @@ async fn a_person_logs_in_looks_and_logs_out() {
     let provider = Provider::start(Manners::default()).await;
     let before = provider.run("status", &[]).await;
     assert_eq!(before.status.code(), Some(1));
-    assert!(text(&before.stdout).starts_with("nobody is logged in"), "{before:?}");
+    assert!(text(&before.stdout).starts_with("not logged in"), "{before:?}");
 
     let login = provider.run("login", &[]).await;
     assert!(login.status.success(), "{login:?}");
@@ -24,7 +24,8 @@ async fn a_person_logs_in_looks_and_logs_out() {
     let status = provider.run("status", &[]).await;
     assert!(status.status.success(), "{status:?}");
     let shown = text(&status.stdout);
-    for part in [&provider.desk.issuer(), "client-1", "read", "in 59 minutes, is renewed by itself"]
+    for part in
+        [&provider.desk.issuer(), "client-1", "read", "in 59 minutes (renewed automatically)"]
     {
         assert!(shown.contains(part), "{part} in {shown}");
     }
@@ -42,7 +43,7 @@ async fn a_person_logs_in_looks_and_logs_out() {
     assert_eq!(provider.run("status", &[]).await.status.code(), Some(1));
     let again = provider.run("logout", &[]).await;
     assert!(again.status.success(), "{again:?}");
-    assert!(text(&again.stdout).starts_with("nobody was logged in"), "{again:?}");
+    assert!(text(&again.stdout).starts_with("not logged in"), "{again:?}");
 }
 
 #[tokio::test]
@@ -331,9 +332,9 @@ async fn status_without_a_server_lists_all_logins_and_nothing_of_their_tokens() 
     for part in [
         &*format!("server     {}\n", provider.url),
         "profile    work\n",
-        "in 59 minutes, is renewed by itself",
+        "in 59 minutes (renewed automatically)",
         "server     https://later.example/mcp\nresource   https://later.example/api\n",
-        "expires    not said, is not renewed",
+        "expires    unknown (not renewable)",
     ] {
         assert!(shown.contains(part), "{part} in {shown}");
     }
@@ -364,7 +365,7 @@ async fn status_says_so_where_nobody_is_logged_in_anywhere() {
     let env = [("MCP_SPAN_STATE_DIR", folder.path().to_str().unwrap())];
     let listed = run(&["status"], &env, "").await;
     assert_eq!(listed.status.code(), Some(1));
-    assert!(text(&listed.stdout).starts_with("nobody is logged in ("), "{listed:?}");
+    assert!(text(&listed.stdout).starts_with("no logins ("), "{listed:?}");
     let listed = run(&["status", "--json"], &env, "").await;
     assert_eq!(
         (listed.status.code(), &*text(&listed.stdout)),

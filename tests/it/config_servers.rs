@@ -255,7 +255,7 @@ async fn commands_about_accounts_take_names_of_servers_that_have_a_url() {
     let env = [folder.env(), ("MCP_SPAN_STATE_DIR", state.to_str().unwrap())];
     let output = run(&["status", "a"], &env, "").await;
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(said.contains("nobody is logged in to http://127.0.0.1:1/mcp"), "{said}");
+    assert!(said.contains("not logged in to http://127.0.0.1:1/mcp"), "{said}");
     let said = refused(&["status", "b"], &env).await;
     assert!(said.contains("is a program to be started"), "{said}");
 }

@@ -74,7 +74,7 @@ async fn at_a_terminal_it_walks_through_and_shows_every_message() {
         "tools/call",
         "notifications/progress",
         " ms",
-        "\"text\":\"42\"",
+        "\"text\": \"42\"",
         "\u{1b}[",
     ] {
         assert!(shown.contains(part), "{part}: {shown}");

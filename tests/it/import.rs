@@ -163,7 +163,7 @@ async fn where_there_is_nothing_that_is_said() {
     let kept = Kept::new();
     let (code, stdout, stderr) = kept.import(&provider, &[]).await;
     assert_eq!((code, &*stdout), (Some(1), ""));
-    assert!(stderr.contains("mcp-remote has kept nothing for"), "{stderr}");
+    assert!(stderr.contains("mcp-remote has no login for"), "{stderr}");
     let file = format!("{}_tokens.json", name(&provider));
     for (text, part) in [
         ("[]", "not a JSON object"),
@@ -315,7 +315,7 @@ async fn a_login_of_mcp_remote_without_headers_or_resource_is_not_taken_for_one_
     for args in [["--header", "X-Team: red"], ["--resource", "https://tenant.example/"]] {
         let (code, _, stderr) = kept.import(&provider, &args).await;
         assert_eq!(code, Some(1), "{stderr}");
-        assert!(stderr.contains("kept nothing for") && stderr.contains("without"), "{stderr}");
+        assert!(stderr.contains("has no login for") && stderr.contains("without"), "{stderr}");
     }
     let files = files_below(&provider.path("state"));
     assert!(files.iter().all(|file| file.extension().is_none_or(|e| e != "json")), "{files:?}");

@@ -194,7 +194,7 @@ async fn another_entry_of_that_name_is_replaced_only_by_force() {
     let file = home.file("cursor", before).await;
     let refused = home.run(&["install", "cursor", URL]).await;
     assert_eq!(refused.code, Some(2));
-    let place = format!("{}, line 4:", file.display());
+    let place = format!("{}:4:", file.display());
     assert!(refused.stderr.contains(&place), "{}", refused.stderr);
     assert!(refused.stderr.contains("--force"), "{}", refused.stderr);
     assert_eq!(read(&file), before);
@@ -207,7 +207,7 @@ async fn another_entry_of_that_name_is_replaced_only_by_force() {
     assert!(after.starts_with("{\n  \"mcpServers\": {\n    // by hand\n    \"notion\": {\n"));
     assert!(after.ends_with("},\n    \"b\": {}\n  }\n}\n"), "{after}");
     let done = home.run(&["install", "cursor", URL, "--force", "--serial"]).await;
-    let said = format!("The server 'notion' of Cursor was replaced, in {}\n", file.display());
+    let said = format!("Replaced notion in Cursor: {}\n", file.display());
     assert!(done.stdout.starts_with(&said), "{}", done.stdout);
     // Another name is another entry.
     assert_eq!(home.run(&["install", "cursor", URL, "--name", "two"]).await.code, Some(0));
@@ -221,7 +221,7 @@ async fn an_entry_of_somebody_else_is_not_removed() {
     let file = home.file("windsurf", before).await;
     let refused = home.run(&["uninstall", "windsurf", "--name", "a"]).await;
     assert_eq!(refused.code, Some(2));
-    assert!(refused.stderr.contains("line 2"), "{}", refused.stderr);
+    assert!(refused.stderr.contains(":2: 'a' does not run mcp-span"), "{}", refused.stderr);
     assert_eq!(read(&file), before);
     let done = home.run(&["uninstall", "windsurf", "--name", "a", "--force"]).await;
     assert_eq!(done.code, Some(0), "{}", done.stderr);
@@ -237,9 +237,9 @@ async fn an_entry_is_found_by_its_url_by_its_name_or_by_being_the_only_one() {
     home.run(&["install", "kiro", "https://b.example/mcp", "--name", "three"]).await;
     for (target, part) in [
         (&[][..], "one, two, three"),
-        (&["https://a.example/mcp"][..], "say which with --name"),
-        (&["https://c.example/mcp"][..], "no entry that leads there"),
-        (&["--name", "four"][..], "has no server 'four'"),
+        (&["https://a.example/mcp"][..], "Choose one with --name"),
+        (&["https://c.example/mcp"][..], "has that name or URL"),
+        (&["--name", "four"][..], "has that name or URL"),
     ] {
         let refused = home.run(&[&["uninstall", "kiro"], target].concat()).await;
         assert_eq!(refused.code, Some(2), "{target:?}");
@@ -254,24 +254,24 @@ async fn an_entry_is_found_by_its_url_by_its_name_or_by_being_the_only_one() {
     assert_eq!(home.run(&["uninstall", "kiro"]).await.code, Some(2));
     let missing = home.run(&["uninstall", "cursor"]).await;
     assert_eq!(missing.code, Some(2));
-    assert!(missing.stderr.contains("there is no file"), "{}", missing.stderr);
+    assert!(missing.stderr.contains("nothing to remove: "), "{}", missing.stderr);
 }
 
 #[tokio::test]
 async fn a_file_that_cannot_be_read_is_left_alone_and_its_place_is_named() {
     let home = Home::new();
     for (client, text, place) in [
-        ("cursor", "{\n  \"mcpServers\": {\n    \"a\": {},,\n  }\n}", "line 3, column 13"),
-        ("cursor", "{\"mcpServers\": 3}", "line 1, column 16"),
-        ("zed", "{\n// fine\n  \"a\": tru\n}", "line 3, column 8"),
-        ("codex", "model = \"x\"\n[mcp_servers.a\n", "line 2, column 15"),
-        ("codex", "a = 1\na = 2\n", "line 2, column 1"),
+        ("cursor", "{\n  \"mcpServers\": {\n    \"a\": {},,\n  }\n}", "3:13"),
+        ("cursor", "{\"mcpServers\": 3}", "1:16"),
+        ("zed", "{\n// fine\n  \"a\": tru\n}", "3:8"),
+        ("codex", "model = \"x\"\n[mcp_servers.a\n", "2:15"),
+        ("codex", "a = 1\na = 2\n", "2:1"),
     ] {
         let file = home.file(client, text).await;
         for args in [&["install", client, URL][..], &["uninstall", client, "--name", "notion"]] {
             let refused = home.run(args).await;
             assert_eq!(refused.code, Some(2), "{text}");
-            let place = format!("{}, {place}:", file.display());
+            let place = format!("{}:{place}:", file.display());
             assert!(refused.stderr.contains(&place), "{place} {}", refused.stderr);
             assert_eq!(read(&file), text);
             assert_eq!(names_in(file.parent().unwrap()).len(), 1);
@@ -281,7 +281,7 @@ async fn a_file_that_cannot_be_read_is_left_alone_and_its_place_is_named() {
     std::fs::write(&file, b"{\n\"a\": \"\xff\"}").unwrap();
     let refused = home.run(&["install", "cursor", URL]).await;
     assert_eq!(refused.code, Some(2));
-    assert!(refused.stderr.contains("line 2: this is not UTF-8"), "{}", refused.stderr);
+    assert!(refused.stderr.contains(":2: invalid UTF-8"), "{}", refused.stderr);
 }
 
 #[tokio::test]
@@ -301,6 +301,37 @@ async fn there_is_one_backup_of_what_was_there_before_the_last_change() {
     assert_eq!(names_in(file.parent().unwrap()), ["mcp.json"]);
 }
 
+#[cfg(unix)]
+#[tokio::test]
+async fn a_backup_has_the_mode_of_the_file() {
+    use std::os::unix::fs::PermissionsExt;
+    let home = Home::new();
+    let file = home.file("cursor", "{}").await;
+    let backup = beside(&file, ".mcp-span.bak");
+    for mode in [0o600, 0o644, 0o640, 0o600] {
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+        let timeout = mode.to_string();
+        let args = ["install", "cursor", URL, "--force", "--timeout", &timeout];
+        assert_eq!(home.run(&args).await.code, Some(0));
+        for path in [&file, &backup] {
+            let found = path.metadata().unwrap().permissions().mode() & 0o777;
+            assert_eq!(found, mode, "{}", path.display());
+        }
+    }
+}
+
+#[tokio::test]
+async fn backups_with_numbers_keep_nobody_from_installing() {
+    let home = Home::new();
+    let file = home.file("cursor", "{}").await;
+    for number in 1..=1001 {
+        std::fs::write(beside(&file, &format!(".mcp-span.bak.{number}")), "{}").unwrap();
+    }
+    let done = home.run(&["install", "cursor", URL, "--json"]).await;
+    let told: Value = serde_json::from_str(&done.stdout).unwrap();
+    assert_eq!(told["backup"], beside(&file, ".mcp-span.bak").to_str().unwrap());
+}
+
 #[tokio::test]
 async fn uninstall_leaves_no_secret_behind() {
     let home = Home::new();
@@ -318,19 +349,18 @@ async fn uninstall_leaves_no_secret_behind() {
     std::fs::copy(&file, beside(&file, ".mcp-span.bak.1")).unwrap();
     install("notion", "KEY=s3cret-2").await;
     std::fs::copy(&file, beside(&file, ".mcp-span.bak.2")).unwrap();
+    std::fs::write(beside(&file, ".mcp-span.bak.3"), before).unwrap();
     install("other", "KEY=another").await;
     let done = home.run(&["uninstall", "cursor", "--name", "notion", "--json"]).await;
     assert_eq!((done.code, done.stderr.as_str()), (Some(0), ""));
     let told: Value = serde_json::from_str(&done.stdout).unwrap();
     assert_eq!(told["backup"], Value::Null);
-    let folder = file.parent().unwrap();
-    for name in names_in(folder) {
-        let text = read(&folder.join(&name));
-        assert!(!text.contains("s3cret"), "{name}: {text}");
-        assert!(text.contains("\"a\""), "{name} keeps the rest: {text}");
-    }
+    let left = ["mcp.json", "mcp.json.mcp-span.bak.3"];
+    assert_eq!(names_in(file.parent().unwrap()), left);
+    assert!(!read(&file).contains("s3cret") && read(&file).contains("\"a\""));
     assert_eq!(home.run(&["uninstall", "cursor", "--name", "other"]).await.code, Some(0));
-    assert!(!read(&file).contains("another"));
+    assert_eq!(read(&file), before);
+    assert_eq!(names_in(file.parent().unwrap()), left[..1]);
 }
 
 #[tokio::test]
@@ -360,9 +390,8 @@ async fn links_and_permissions_stay() {
     assert!(read(&real).contains("notion"));
     let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&real), 0o640);
-    // Beside the name by which the client knows the file, not among somebody's dotfiles; for its
-    // owner alone, since keys of any server may be in it.
-    assert_eq!(mode(&beside(&file, ".mcp-span.bak")), 0o600);
+    // Beside the name by which the client knows the file, not among somebody's dotfiles.
+    assert_eq!(mode(&beside(&file, ".mcp-span.bak")), 0o640);
     assert_eq!(names_in(&home.path("dotfiles")), ["cursor.json"]);
     // A link to what is not there yet is followed as well.
     std::fs::remove_file(&real).unwrap();
@@ -399,7 +428,11 @@ async fn the_working_directory_is_written_to_only_when_asked() {
     }
     let refused = home.run(&["install", "claude-desktop", URL, "--scope", "project"]).await;
     assert_eq!(refused.code, Some(2));
-    assert!(refused.stderr.contains("Claude Desktop"), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("Claude Desktop has no project configuration"),
+        "{}",
+        refused.stderr
+    );
 }
 
 #[tokio::test]
@@ -449,7 +482,7 @@ async fn files_that_the_entry_could_not_read_are_refused() {
         let refused = home.run(&["install", "cursor", URL, flag, "missing", "--print"]).await;
         assert_eq!(refused.code, Some(2), "{flag}");
         let said = format!(
-            "{flag}: there is no file {}",
+            "{flag}: {} does not exist",
             home.path("here").canonicalize().unwrap().join("missing").display()
         );
         assert!(refused.stderr.contains(&said), "{}", refused.stderr);
@@ -470,12 +503,12 @@ async fn secrets_are_written_as_typed_warned_of_and_not_shown() {
     let done = home.run(&["install", "cursor", URL, "--header", header]).await;
     assert_eq!(done.code, Some(0));
     assert!(read(&home.path(".cursor/mcp.json")).contains(header));
-    assert!(done.stderr.contains("as typed") && done.stderr.contains("${TOKEN}"));
+    assert!(done.stderr.contains("in plain text") && done.stderr.contains("${TOKEN}"));
     assert!(!format!("{}{}", done.stdout, done.stderr).contains("s3cret"), "{}", done.stdout);
     let variable = "Authorization: Bearer ${NOTION}";
     let done = home.run(&["install", "kiro", URL, "--header", variable]).await;
-    assert!(done.stderr.contains("NOTION has to be in the environment"), "{}", done.stderr);
-    assert!(!done.stderr.contains("as typed"), "{}", done.stderr);
+    assert!(done.stderr.contains("NOTION must be set in the environment"), "{}", done.stderr);
+    assert!(!done.stderr.contains("plain text"), "{}", done.stderr);
     let env = "NOTION=s3cret";
     let args = ["install", "kiro", URL, "--header", variable, "--env", env, "--force"];
     let done = home.run(&args).await;
@@ -497,7 +530,7 @@ async fn what_cannot_be_an_entry_is_refused() {
         (&["install", "cursor"], "URL of an MCP server is missing"),
         (&["install", "cursor", "notion"], "is not a URL"),
         (&["install", "cursor", "http://example.com/"], "--allow-http"),
-        (&["install", "cursor", URL, "--name", "a b"], "no name for a server"),
+        (&["install", "cursor", URL, "--name", "a b"], "invalid name 'a b'"),
         (&["install", "cursor", URL, "--env", "A"], "--env NAME=VALUE"),
         (&["install", "cursor", URL, "--no-such-flag"], "--no-such-flag"),
         (&["install", "cursor", URL, "--timeout", "soon"], "--timeout"),
@@ -595,7 +628,7 @@ async fn an_entry_is_not_taken_for_another_that_leads_to_its_name_or_has_it_in_a
         assert_eq!(done.code, Some(0), "{}", done.stderr);
     }
     for (target, part) in
-        [("docs", "say which with --name"), ("http://p.example:8080", "no entry that leads there")]
+        [("docs", "Choose one with --name"), ("http://p.example:8080", "has that name or URL")]
     {
         let refused = home.run(&["uninstall", "cursor", target]).await;
         assert_eq!(refused.code, Some(2), "{}", refused.stdout);
@@ -642,7 +675,7 @@ async fn a_secret_in_a_file_that_others_can_read_is_warned_of() {
         let args = ["install", "cursor", URL, "--env", "API_KEY=s3cret", "--env", "A=b", "--force"];
         let done = home.run(&args).await;
         assert_eq!(done.code, Some(0), "{}", done.stderr);
-        let is_named = done.stderr.contains("where API_KEY stands as typed");
+        let is_named = done.stderr.contains("which contains API_KEY");
         assert_eq!(is_named, has_warning, "{mode:o}: {}", done.stderr);
         assert!(!done.stderr.contains("s3cret"), "{}", done.stderr);
     }
@@ -653,7 +686,7 @@ async fn a_secret_in_a_file_that_others_can_read_is_warned_of() {
         let more = ["--header", header, "--env", "TOKEN=s3cret", "--force"];
         let done = home.run(&[&["install", "claude-code", URL], &more[..]].concat()).await;
         assert_eq!(done.code, Some(0), "{}", done.stderr);
-        assert!(done.stderr.contains("where TOKEN stands as typed"), "{}", done.stderr);
+        assert!(done.stderr.contains("which contains TOKEN"), "{}", done.stderr);
         assert!(std::fs::read_to_string(&file).unwrap().contains("MCP_SPAN_HEADER"));
     }
 }

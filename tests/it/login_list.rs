@@ -4,7 +4,7 @@ use std::process::Output;
 
 use serde_json::Value;
 
-use crate::support::{Bridge, INITIALIZE, Manners, Provider, run};
+use crate::support::{Bridge, INITIALIZE, Manners, Provider, Reply, run};
 
 const TENANT: &str = "https://tenant.example/";
 
@@ -155,9 +155,48 @@ async fn a_pending_login_is_shown_with_its_page_until_a_logout_calls_it_off() {
     assert!(!other.contains("pending"), "{other}");
     let called_off = provider.run("logout", &work).await;
     assert!(called_off.status.success(), "{called_off:?}");
-    assert!(text(&called_off.stdout).contains("called off"), "{called_off:?}");
+    assert!(text(&called_off.stdout).contains("cancelled a pending login"), "{called_off:?}");
     let after = text(&provider.run("status", &work).await.stdout);
     assert!(!after.contains("pending"), "{after}");
     let again = text(&provider.run("logout", &work).await.stdout);
-    assert!(!again.contains("called off"), "{again}");
+    assert!(!again.contains("cancelled"), "{again}");
+}
+
+#[tokio::test]
+async fn a_program_reads_what_login_and_logout_have_done() {
+    let json = |output: &Output| -> Value {
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))
+    };
+    let provider = Provider::start(Manners::default()).await;
+    let login = json(&provider.run("login", &["--json"]).await);
+    let status = json(&provider.run("status", &["--json"]).await);
+    assert_eq!(login["logins"][0]["server"], *provider.url, "{login}");
+    assert_eq!(login, status);
+    provider.run("login", &["--profile", "work"]).await;
+    let logout = json(&provider.run("logout", &["--json"]).await);
+    let expected = serde_json::json!({
+        "server": *provider.url, "logged_out": true, "revocation_error": null,
+        "pending_cancelled": false, "other_logins": 1,
+    });
+    assert_eq!(logout, expected);
+    let again = json(&provider.run("logout", &["--json"]).await);
+    assert_eq!((&again["logged_out"], &again["other_logins"]), (&false.into(), &1.into()));
+}
+
+#[tokio::test]
+async fn a_program_reads_why_a_login_failed_or_a_token_was_not_revoked() {
+    let provider = Provider::start(Manners { challenge: None, ..Manners::default() }).await;
+    let login = provider.run("login", &["--json", "--state-dir", "/dev/null/none"]).await;
+    assert_eq!((login.status.code(), &*text(&login.stdout)), (Some(1), ""), "{login:?}");
+    let error: Value = serde_json::from_slice(&login.stderr).unwrap();
+    assert_eq!(error["error"]["kind"], "login", "{error}");
+    assert!(error["error"]["hint"].as_str().unwrap().contains("--state-dir"), "{error}");
+
+    let cut = Manners::default().instead("/revoke", Reply::status(500, "text/plain", "later"));
+    let provider = Provider::start(cut).await;
+    assert!(provider.run("login", &[]).await.status.success());
+    let logout = provider.run("logout", &["--json"]).await;
+    let json: Value = serde_json::from_slice(&logout.stdout).unwrap();
+    assert!(json["revocation_error"].as_str().unwrap().contains("HTTP 500"), "{json}");
+    assert_eq!((&json["logged_out"], &*text(&logout.stderr)), (&true.into(), ""));
 }

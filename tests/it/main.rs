@@ -20,6 +20,7 @@
 //! - `seeing`: logs, and what they never hold. `echoes`: servers that repeat credentials.
 //!   `hostile_text`: texts that act on terminals.
 //! - `trace`: trace files, and what is told of them. `trace_events`: cuts, names and retries in them.
+//!   `trace_shown`: how they are laid out, and as JSON.
 //! - `legacy_sse`: servers of the older transport. `legacy_calls`: how calls to them end.
 //!   `legacy_lost`: their streams end. `legacy_away`: they are not there.
 //! - `detection`: which transport a server speaks. `finding`: where the local mcp-hub is.
@@ -176,6 +177,7 @@ mod tokens;
 mod tool_filter;
 mod trace;
 mod trace_events;
+mod trace_shown;
 mod unbothered;
 mod usage;
 mod ways_around;

@@ -26,7 +26,7 @@ impl Person {
         let mut person = Self { child, page: String::new(), said };
         let line = person.hears("mcp-span: log in to ").await;
         person.page = line.rsplit(' ').next().unwrap().to_owned();
-        person.hears("goes to an address of this machine").await;
+        person.hears("ends up at an address of this machine").await;
         person.hears("Paste that address here").await;
         person
     }

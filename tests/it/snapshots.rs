@@ -2,7 +2,7 @@
 
 use crate::support::shop::shop;
 use crate::support::snapshot::{self, page};
-use crate::support::{Server, run};
+use crate::support::{Reply, Request, Server, result, run};
 
 /// Every command, and the program itself.
 const COMMANDS: [&str; 20] = [
@@ -83,6 +83,30 @@ async fn errors() {
     {
         let output = run(&line, &page("80", true), "").await;
         snapshot::assert(&format!("error-{name}-colour"), &snapshot::whole(&output));
+    }
+}
+
+/// Names that are wide, long or missing.
+const ODD_NAMES: &str = r#"{"tools":[
+    {"name":"天気","title":"天気予報を調べて、わかりやすい言葉で説明する道具です","description":"都市の名前を渡すと、今日と明日の天気を教えます。","inputSchema":{
+        "type":"object","required":["都市"],"properties":{
+            "都市":{"type":"string","description":"都市の名前。例えば東京、大阪、札幌など"},
+            "days":{"anyOf":[{"enum":["one","two"]},{"type":"null"}],"description":"日数"}}}},
+    {"name":"a_tool_with_a_name_that_is_much_longer_than_any_column_of_a_table_should_be","title":"And a title that says it all once more, in as many words as it takes",
+        "inputSchema":{"type":"object","properties":{
+            "an_argument_with_a_name_longer_than_its_column":{"type":"array","items":{"type":"integer"},"description":"About it"}}}},
+    {"description":"It has no name.","inputSchema":{"type":"object"}}]}"#;
+
+#[tokio::test]
+async fn lists_with_odd_names() {
+    let odd = |r: &Request| match &*r.what() {
+        "tools/list" => Reply::json(result(r.id(), &ODD_NAMES.replace('\n', ""))),
+        _ => shop(r),
+    };
+    let server = Server::start(odd).await;
+    for width in ["40", "80", "120"] {
+        let text = printed(&["tools", &server.url], width, false).await;
+        snapshot::assert(&format!("tools-odd-names-{width}"), &text);
     }
 }
 

@@ -104,7 +104,7 @@ async fn status_and_logout_are_about_the_login_that_the_same_arguments_use() {
     let output = provider.run("status", &[]).await;
     assert_eq!(output.status.code(), Some(1), "nobody is logged in without a tenant");
     assert!(of("logout", FIRST).await.starts_with("logged out"));
-    assert!(of("status", FIRST).await.starts_with("nobody is logged in"));
+    assert!(of("status", FIRST).await.starts_with("not logged in"));
     assert!(of("status", SECOND).await.contains("kept in"));
     let env = provider.env();
     let env: Vec<(&str, &str)> = env.iter().map(|(n, v)| (*n, v.as_str())).collect();

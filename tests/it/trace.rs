@@ -164,7 +164,7 @@ async fn the_older_transport_is_traced_and_its_session_is_not_told() {
     assert_eq!((count("SSE_CHUNK"), count("HTTP_REQ")), (3, 4));
     assert!(!place.text().contains("sessionsecret99"), "{}", place.text());
     let told = place.told(&[]).await;
-    assert!(told.contains("the address for messages: http://127.0.0.1"), "{told}");
+    assert!(told.contains("endpoint for messages: http://127.0.0.1"), "{told}");
 }
 
 #[cfg(unix)]
@@ -322,7 +322,7 @@ async fn a_lost_session_an_error_and_what_was_never_answered_are_told() {
         "** the server has lost the session: HTTP 404: who?",
         "** a new session is open",
         "initialize (the bridge's own)",
-        "no answer: given up to slow #9",
+        "no answer to slow #9, given up after ",
         "Never answered:\n  slow #9, asked at +",
         "5 requests: 3 answered, 1 with an error, 1 never answered\n",
         "Slowest: ",

@@ -73,7 +73,7 @@ async fn a_cut_and_its_resumption_are_events_with_the_last_one_that_came() {
     assert_eq!(place.recoveries("stream-resumed").len(), 1);
     let told = place.told().await;
     assert!(told.contains("** a stream was cut after event 17: "), "{told}");
-    assert!(told.contains("** a stream that was cut goes on"), "{told}");
+    assert!(told.contains("** a cut stream was resumed"), "{told}");
 }
 
 #[tokio::test]

@@ -200,6 +200,10 @@ async fn colours_and_silence_are_for_every_command() {
         let quiet = String::from_utf8(quiet.stderr).unwrap();
         assert!(quiet.starts_with('\u{1b}') && !quiet.contains("hint"), "{quiet:?}");
     }
+    // They are about this run, not about those to come.
+    let line = ["-q", "install", "cursor", url, "--print", "--color", "never"];
+    let entry = String::from_utf8(run(&line, &[("HOME", "/nowhere")], "").await.stdout).unwrap();
+    assert!(entry.contains(url) && !entry.contains("color") && !entry.contains("-q"), "{entry}");
     let stderr = refused(&["tools", url, "--color", "sometimes"], &[]).await;
     assert!(stderr.contains("'sometimes'") && stderr.contains("always"), "{stderr}");
 }

@@ -9,7 +9,8 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 /// The sources of the library and of the command line, without comments and tests.
 fn sources() -> Vec<(String, String)> {
     let root = Path::new(ROOT);
-    let (mut folders, mut found) = (vec![root.join("crates")], Vec::new());
+    let (mut folders, mut found) =
+        (vec![root.join("crates/mcp-span/src"), root.join("crates/mcp-span-cli/src")], Vec::new());
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path: PathBuf = entry.unwrap().path();
@@ -80,7 +81,7 @@ fn files_are_opened_by_the_module_for_private_files_but_for_those_that_the_user_
                 "--bearer-file: Kubernetes links to files of root's",
             ),
             (
-                "crates/mcp-span-cli/src/login_process.rs",
+                "crates/mcp-span-cli/src/account/process.rs",
                 "the kernel's file for the name of this process",
             ),
             ("crates/mcp-span/src/net/pem.rs", "certificates and keys that the user names"),
@@ -96,19 +97,15 @@ fn files_are_opened_by_the_module_for_private_files_but_for_those_that_the_user_
                 "results, in files or a folder that the user names",
             ),
             (
-                "crates/mcp-span-cli/src/compat_client.rs",
+                "crates/mcp-span-cli/src/compat/client_info.rs",
                 "a file that the user names for mcp-remote",
-            ),
-            (
-                "crates/mcp-span-cli/src/compat_proxy.rs",
-                "a file that the user names for mcp-oauth2-proxy",
             ),
             ("crates/mcp-span-cli/src/hub.rs", "mcp-hub's list, which names ports of this machine"),
             (
                 "crates/mcp-span-cli/src/install/files.rs",
                 "files of clients, which stay as open as they are",
             ),
-            ("crates/mcp-span-cli/src/trace.rs", "a trace that the user wants to read"),
+            ("crates/mcp-span-cli/src/trace/mod.rs", "a trace that the user wants to read"),
         ],
     );
 }
@@ -133,25 +130,27 @@ fn text_reaches_a_terminal_from_these_files_alone_and_each_of_them_filters_it() 
         ("crates/mcp-span-cli/src/output/page.rs", "what a command shows, through `Page`"),
         ("crates/mcp-span-cli/src/output/status.rs", "the line that tells what is being done"),
         ("crates/mcp-span-cli/src/oauth.rs", "where to log in"),
-        ("crates/mcp-span-cli/src/paste.rs", "where to log in, and what was pasted wrongly"),
+        (
+            "crates/mcp-span-cli/src/account/paste.rs",
+            "where to log in, and what was pasted wrongly",
+        ),
         (
             "crates/mcp-span-cli/src/check/mod.rs",
             "findings, which are filtered where they are written",
         ),
         ("crates/mcp-span-cli/src/check/spinner.rs", "the line that tells what is being checked"),
-        ("crates/mcp-span-cli/src/trace.rs", "lines of a trace, through `trace_line`"),
+        ("crates/mcp-span-cli/src/trace/mod.rs", "lines of a trace, through `trace::line`"),
         (
             "crates/mcp-span-cli/src/explore/server_requests.rs",
             "questions of a server, through `form`",
         ),
     ];
     let own_words = [
-        ("crates/mcp-span-cli/src/demo.rs", "the embedded server's words, which are ours"),
         ("crates/mcp-span-cli/src/explore/login.rs", "asks whether it is a terminal"),
         ("crates/mcp-span-cli/src/explore/read.rs", "asks whether it is a terminal"),
         ("crates/mcp-span-cli/src/logging.rs", "the log, whose writer filters each line"),
         (
-            "crates/mcp-span-cli/src/login_process.rs",
+            "crates/mcp-span-cli/src/account/process.rs",
             "single words, for the process that started it",
         ),
         ("crates/mcp-span/src/os/unix.rs", "messages for the client"),

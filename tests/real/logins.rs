@@ -46,7 +46,7 @@ fn a_person_logs_in_with_a_browser_once_for_this_process_and_the_next() {
     let status = place.run("status");
     let shown = stdout(&status);
     assert!(status.status.success(), "{status:?}");
-    for part in [&*place.issuer, &*place.stored("/client_id"), "mcp:tools", "is renewed by itself"]
+    for part in [&*place.issuer, &*place.stored("/client_id"), "mcp:tools", "renewed automatically"]
     {
         assert!(shown.contains(part), "no {part} in {shown}");
     }

@@ -1,9 +1,9 @@
-//! Which words may stand where the cursor is, for the shells that ask. Pure.
+//! Completion candidates: which words may stand at the cursor of a shell. Pure.
 
-use clap::builder::PossibleValue;
+use clap::builder::StyledStr;
 use clap::{Arg, Command, ValueHint};
 
-/// A word, and what it means.
+/// A word, and its description.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Candidate {
     pub(super) word: String,
@@ -18,9 +18,9 @@ pub(super) enum Offer {
     Files,
 }
 
-/// What may stand in place of `current`, behind the words `before`, of which the program is none.
-/// `command` was built; `servers` are the names that the configuration file has for servers, `tools`
-/// gives those of the tools of a server.
+/// What may stand in place of `current`, after the words `before` (without the program's name).
+/// `command` is built; `servers` are the names in the configuration file, `tools` gives the names of
+/// a server's tools.
 pub(super) fn offer(
     command: &Command,
     before: &[String],
@@ -28,26 +28,23 @@ pub(super) fn offer(
     servers: &[String],
     tools: impl Fn(&str) -> Vec<String>,
 ) -> Offer {
-    let Some(place) = Place::behind(before, command) else { return Offer::Files };
+    let Some(place) = Place::after(before, command) else { return Offer::Files };
     if let Some(flag) = place.wants_value {
         return values(flag, "", current);
     }
     if let Some((name, value)) = current.split_once('=').filter(|_| current.starts_with("--")) {
         let flag = place.scope.get_arguments().find(|arg| is_long(arg, name));
-        return flag.map_or_else(nothing, |flag| values(flag, &format!("{name}="), value));
+        let nothing = Offer::Words(Vec::new());
+        return flag.map_or(nothing, |flag| values(flag, &format!("{name}="), value));
     }
     if current.starts_with('-') {
         return beginning_with(flags(place.scope), current);
     }
-    let mut words = Vec::new();
-    if place.is_first() {
-        words.extend(subcommands(place.scope));
-    }
+    let mut words = if place.is_first() { subcommands(place.scope) } else { Vec::new() };
     match place.positional() {
         Some(arg) if is_server(arg) => {
-            let about = "a server of the configuration file";
             let servers = servers.iter().filter(|name| is_word(name));
-            words.extend(servers.map(|name| candidate(name, about)));
+            words.extend(servers.map(|name| candidate(name, "a server of the configuration file")));
         }
         Some(arg) if place.is_tool(arg) => {
             let tools = place.target.map(tools).unwrap_or_default();
@@ -73,8 +70,8 @@ struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// `None` behind `--`, where the words are those of another program.
-    fn behind(words: &'a [String], root: &'a Command) -> Option<Self> {
+    /// `None` after `--`, where the words are those of another program.
+    fn after(words: &'a [String], root: &'a Command) -> Option<Self> {
         let mut place = Self { root, scope: root, wants_value: None, positionals: 0, target: None };
         for word in words {
             place.pass(word)?;
@@ -136,7 +133,7 @@ fn is_short(arg: &Arg, word: &str) -> bool {
     letters.next().is_some_and(|letter| arg.get_short() == Some(letter)) && letters.next().is_none()
 }
 
-/// Whether a flag is incomplete without a word behind it.
+/// Whether a flag is incomplete without a word after it.
 fn wants(arg: &Arg) -> bool {
     let least = arg.get_num_args().map_or(1, |number| number.min_values());
     arg.get_action().takes_values() && least > 0
@@ -148,33 +145,29 @@ fn is_server(arg: &Arg) -> bool {
 }
 
 fn values(arg: &Arg, prefix: &str, current: &str) -> Offer {
-    let all: Vec<PossibleValue> = arg.get_possible_values();
+    let all = arg.get_possible_values();
     if all.is_empty() && !matches!(arg.get_value_hint(), ValueHint::Unknown | ValueHint::Other) {
         return Offer::Files;
     }
-    let all = all.iter().filter(|value| !value.is_hide_set()).map(|value| {
-        let about = value.get_help().map(ToString::to_string).unwrap_or_default();
-        candidate(&format!("{prefix}{}", value.get_name()), &about)
-    });
-    beginning_with(all.collect(), &format!("{prefix}{current}"))
+    let shown = all.iter().filter(|value| !value.is_hide_set());
+    let word = |name| format!("{prefix}{name}");
+    let all = shown.map(|value| described(&word(value.get_name()), value.get_help()));
+    beginning_with(all.collect(), &word(current))
 }
 
 fn flags(scope: &Command) -> Vec<Candidate> {
     let shown = scope.get_arguments().filter(|arg| !arg.is_hide_set());
-    let flag = |arg: &Arg| {
-        let about = arg.get_help().map(ToString::to_string).unwrap_or_default();
-        Some(candidate(&format!("--{}", arg.get_long()?), &about))
-    };
+    let flag = |arg: &Arg| Some(described(&format!("--{}", arg.get_long()?), arg.get_help()));
     shown.filter_map(flag).collect()
 }
 
 fn subcommands(root: &Command) -> Vec<Candidate> {
     let shown = root.get_subcommands().filter(|command| !command.is_hide_set());
-    let one = |command: &Command| {
-        let about = command.get_about().map(ToString::to_string).unwrap_or_default();
-        candidate(command.get_name(), &about)
-    };
-    shown.map(one).collect()
+    shown.map(|command| described(command.get_name(), command.get_about())).collect()
+}
+
+fn described(word: &str, about: Option<&StyledStr>) -> Candidate {
+    candidate(word, &about.map(ToString::to_string).unwrap_or_default())
 }
 
 fn candidate(word: &str, about: &str) -> Candidate {
@@ -182,7 +175,7 @@ fn candidate(word: &str, about: &str) -> Candidate {
     Candidate { word: word.to_owned(), about }
 }
 
-/// Whether a shell can be told of it in a line.
+/// Whether a shell can be given it on a line.
 fn is_word(name: &str) -> bool {
     !name.is_empty() && !name.starts_with('-') && !name.contains(char::is_control)
 }
@@ -192,12 +185,8 @@ fn beginning_with(mut all: Vec<Candidate>, start: &str) -> Offer {
     Offer::Words(all)
 }
 
-fn nothing() -> Offer {
-    Offer::Words(Vec::new())
-}
-
-/// Puts together again what bash has cut at `=` and `:`, and gives back the words before the cursor,
-/// and of the one at the cursor what bash will replace.
+/// Joins what bash has cut at `=` and `:`: the words before the cursor, and the part of the word at
+/// the cursor that bash will replace.
 pub(super) fn as_typed(words: &[String]) -> (Vec<String>, String) {
     let (current, before) = words.split_last().map_or(("", &[][..]), |(c, b)| (c.as_str(), b));
     let mut typed: Vec<String> = Vec::new();

@@ -48,30 +48,30 @@ impl Cli {
             Some(Command::Status(status)) => &mut status.connect.0,
             Some(Command::Login(login)) => &mut login.connect.0,
             Some(Command::Install(install)) => &mut install.connect,
-            Some(
-                Command::Tools(target)
-                | Command::Resources(target)
-                | Command::Prompts(target)
-                | Command::Prompt(target),
-            ) => &mut target.connect,
-            Some(Command::Call(call)) => &mut call.target.connect,
-            Some(Command::Read(read)) => &mut read.target.connect,
-            Some(Command::Raw(raw)) => &mut raw.target.connect,
             Some(Command::Check(check)) => &mut check.connect,
-            _ => &mut self.connect,
+            Some(other) => {
+                other.target_mut().map_or(&mut self.connect, |target| &mut target.connect)
+            }
+            None => &mut self.connect,
         }
     }
 
     /// Which server is explored, if that is what the command is for.
-    pub(super) fn explore_mut(&mut self) -> Option<&mut Target> {
-        match self.command.as_mut()? {
-            Command::Tools(target)
-            | Command::Resources(target)
-            | Command::Prompts(target)
-            | Command::Prompt(target) => Some(target),
-            Command::Call(call) => Some(&mut call.target),
-            Command::Read(read) => Some(&mut read.target),
-            Command::Raw(raw) => Some(&mut raw.target),
+    pub(super) fn target_mut(&mut self) -> Option<&mut Target> {
+        self.command.as_mut()?.target_mut()
+    }
+}
+
+impl Command {
+    fn target_mut(&mut self) -> Option<&mut Target> {
+        match self {
+            Self::Tools(target)
+            | Self::Resources(target)
+            | Self::Prompts(target)
+            | Self::Prompt(target) => Some(target),
+            Self::Call(call) => Some(&mut call.target),
+            Self::Read(read) => Some(&mut read.target),
+            Self::Raw(raw) => Some(&mut raw.target),
             _ => None,
         }
     }
@@ -142,9 +142,13 @@ pub(super) struct Login {
     #[arg(long)]
     pub(super) paste: bool,
 
-    /// Take over the tokens that mcp-remote has kept
+    /// Import the tokens that mcp-remote has stored
     #[arg(long, conflicts_with = "paste")]
     pub(super) import: bool,
+
+    /// Print the login as JSON, in the form of `mcp-span status --json`; errors are JSON on stderr
+    #[arg(long)]
+    pub(super) json: bool,
 }
 
 #[derive(Args)]
@@ -155,6 +159,14 @@ pub(super) struct Logout {
     /// The login with this name in the list of `mcp-span status`, in place of URL
     #[arg(long, value_name = "NAME")]
     pub(super) file: Option<String>,
+
+    /// Print what was done as JSON; errors are JSON on stderr
+    ///
+    /// Its members: "server"; "logged_out", whether there were tokens; "revocation_error", why they
+    /// may still be valid elsewhere, or null; "pending_cancelled", whether a login was waiting for a
+    /// person; "other_logins", how many this server has left, or null with --file.
+    #[arg(long)]
+    pub(super) json: bool,
 }
 
 #[derive(Args)]
@@ -162,7 +174,13 @@ pub(super) struct Status {
     #[command(flatten)]
     pub(super) connect: args::Account,
 
-    /// Print JSON for a program
+    /// Print JSON for a program: "logins" and "pending"; errors are JSON on stderr
+    ///
+    /// A login has the members "server", "profile", "resource", "issuer", "client", "scopes",
+    /// "expires_at" (seconds since 1970), "renewable", "apart_by" (what else tells it from others),
+    /// "name" (for logout --file) and "kept_in". One that waits for a person has "server",
+    /// "profile", "apart_by", "name" and "open" (what the person has to do). What is not known is
+    /// null.
     #[arg(long)]
     pub(super) json: bool,
 }
@@ -185,4 +203,13 @@ pub(super) struct Trace {
     /// Only what belongs to messages with this method
     #[arg(long)]
     pub(super) method: Option<String>,
+
+    /// Print each event as JSON on a line of its own, without a summary
+    ///
+    /// Its members: "timestamp", "direction", "type" and "data" as in the trace ("data" is one message
+    /// of a batch), "seconds" since the first line, "text" as a person sees it; where they are known,
+    /// "id", "method" and "name" (of the tool, prompt or resource) of the request that it belongs to,
+    /// and "took", the seconds until that was answered. Others may be added.
+    #[arg(long)]
+    pub(super) json: bool,
 }

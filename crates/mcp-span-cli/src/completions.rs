@@ -12,8 +12,8 @@ use mcp_span::NAME;
 use super::args;
 use super::candidates::{self, Candidate, Offer};
 use super::tool_names::ToolNames;
-use super::{Failure, report};
-use mcp_span::options::{Variables, state_dir};
+use super::{Failure, environment, report};
+use mcp_span::options::Variables;
 
 /// What scripts for shells call.
 const COMPLETE: &str = "__complete";
@@ -95,7 +95,8 @@ fn offer(typed: &[OsString]) -> Result<ExitCode, Failure> {
 /// The names of the tools that the server had when it was last asked for them.
 fn tools(server: &str) -> Vec<String> {
     let variables = Variables::new(std::env::vars_os());
-    let folder = variables.path("MCP_SPAN_STATE_DIR").or_else(|| state_dir(&variables));
+    let folder =
+        variables.path("MCP_SPAN_STATE_DIR").or_else(|| environment::state_dirs(&variables).0);
     folder.map(|folder| ToolNames::new(&folder, server).load()).unwrap_or_default()
 }
 

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use super::folders;
 use super::report::Usage;
 use mcp_span::private_file;
 
@@ -43,12 +44,7 @@ pub(super) fn find(
 }
 
 fn usual_place(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
-    // Nothing is taken from the working directory, which is where others lead.
-    let absolute = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let folder = absolute("XDG_CONFIG_HOME")
-        .or_else(|| absolute("APPDATA").filter(|_| cfg!(windows)))
-        .or_else(|| absolute("HOME").map(|home| home.join(".config")));
-    folder.map(|folder| folder.join("mcp-span/config.json"))
+    folders::config(variable).map(|folder| folder.join("mcp-span/config.json"))
 }
 
 /// The text of the file, unless others could have written it: it may name a program for us to run.

@@ -348,7 +348,7 @@ fn kinds() -> String {
 /// source is read.
 fn kinds_with_words() -> Vec<(String, String)> {
     let source = read("crates/mcp-span/src/error.rs");
-    let (_, body) = source.split_once("pub enum Kind {\n").unwrap();
+    let (_, body) = source.split_once("pub enum ErrorKind {\n").unwrap();
     let (body, _) = body.split_once("\n}").unwrap();
     let (mut kinds, mut words, mut name) = (Vec::new(), String::new(), None);
     for line in body.lines().map(str::trim) {

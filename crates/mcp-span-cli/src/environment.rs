@@ -11,11 +11,13 @@ use std::ffi::OsStr;
 
 use url::Url;
 
+use super::account::{browser, paste, process};
 use super::args::Connect;
-use super::{browser, compat_proxy, login_process, oauth, paste};
+use super::compat::oauth2_proxy;
+use super::{folders, oauth};
 use mcp_span::ServerOptions;
 use mcp_span::environment::Environment;
-use mcp_span::options::{Context, Variables, state_dir};
+use mcp_span::options::{Context, Variables};
 
 /// How variables of ours begin.
 const OURS: &str = "MCP_SPAN_";
@@ -49,7 +51,7 @@ pub(super) fn context(typed: &Connect) -> Context {
     }
     // Whoever runs `mcp-span login` waits for it at a terminal; clients do not.
     context.login_process =
-        (!typed.is_attended).then(|| login_process::command(&typed.options, for_browser));
+        (!typed.is_attended).then(|| process::command(&typed.options, for_browser));
     context.variables = variables;
     context
 }
@@ -59,14 +61,16 @@ pub(super) fn context(typed: &Connect) -> Context {
 pub(super) fn state_dirs(
     variables: &Variables,
 ) -> (Option<std::path::PathBuf>, Option<std::path::PathBuf>) {
-    let others = variables.iter().filter(|(name, _)| *name != "XDG_STATE_HOME");
-    (state_dir(variables), state_dir(&Variables::new(others)))
+    let ours = |folder: std::path::PathBuf| folder.join("mcp-span");
+    let usual = |name: &str| variables.path(name).filter(|_| name != "XDG_STATE_HOME");
+    let chosen = folders::state(|name: &str| variables.path(name));
+    (chosen.map(ours), folders::state(usual).map(ours))
 }
 
 /// For a server that is started, and for a command that prints credentials.
 fn for_programs(variables: &Variables) -> Environment {
     let mut environment = Environment::default();
-    if compat_proxy::is_meant(|name| variables.get(name).map(OsStr::to_owned)) {
+    if oauth2_proxy::is_meant(|name| variables.get(name).map(OsStr::to_owned)) {
         THEIRS.iter().for_each(|name| environment.withhold(*name));
     }
     for (name, _) in variables.iter() {

@@ -1,19 +1,21 @@
 //! Finds the mcp-hub that runs on this machine, by the list of workspaces that all hubs keep.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use serde::Deserialize;
 
+use super::folders;
 use super::report::Usage;
 
 /// How long a hub on this machine may take to accept a connection.
-const KNOCK: Duration = Duration::from_millis(500);
+const CONNECT_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// A hub, as the list has it.
-#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[derive(Debug, Deserialize, PartialEq, Eq)]
 struct Hub {
     port: u16,
     #[serde(default)]
@@ -25,59 +27,73 @@ struct Hub {
 /// The URL of the hub that runs nearest to the current directory.
 pub(super) fn find() -> Result<String, Usage> {
     let here = std::env::current_dir().unwrap_or_default();
-    let lists = lists(|name| std::env::var_os(name).map(PathBuf::from));
+    let lists = lists(|name| std::env::var_os(name));
     let mut hubs: Vec<Hub> = Vec::new();
     for hub in lists.iter().filter_map(|path| std::fs::read(path).ok()).flat_map(|t| parse(&t)) {
         // A hub that was killed leaves its entry behind.
-        if !hubs.iter().any(|known| known.port == hub.port) && answers(hub.port) {
+        if !hubs.iter().any(|known| known.port == hub.port) && is_listening(hub.port) {
             hubs.push(hub);
         }
     }
-    let nearest = nearest(&hubs, &here).map_err(|problem| problem.explain(&lists))?;
-    Ok(format!("http://localhost:{}/mcp", nearest.port))
+    choose(&nearest(&hubs, &here), &lists)
 }
 
 /// Where hubs write their list, in the order of their own preference.
-fn lists(variable: impl Fn(&str) -> Option<PathBuf>) -> Vec<PathBuf> {
-    let home = variable("HOME").or_else(|| variable("USERPROFILE")).unwrap_or_default();
-    let state = variable("XDG_STATE_HOME")
-        .filter(|path| path.is_absolute())
-        .unwrap_or_else(|| home.join(".local/state"));
-    vec![home.join(".mcp-hub/workspaces.json"), state.join("mcp-hub/workspaces.json")]
+fn lists(variable: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
+    let old = folders::home(&variable).map(|home| home.join(".mcp-hub/workspaces.json"));
+    let usual = folders::state(&variable).map(|state| state.join("mcp-hub/workspaces.json"));
+    old.into_iter().chain(usual).collect()
 }
 
-/// The hubs in a list; what is none is left out.
+/// The hubs in a list; other entries are ignored.
 fn parse(text: &[u8]) -> Vec<Hub> {
     let entries: BTreeMap<String, serde_json::Value> =
         serde_json::from_slice(text).unwrap_or_default();
     entries.into_values().filter_map(|entry| serde_json::from_value(entry).ok()).collect()
 }
 
-fn answers(port: u16) -> bool {
+fn is_listening(port: u16) -> bool {
     let places =
         [SocketAddr::from((Ipv4Addr::LOCALHOST, port)), (Ipv6Addr::LOCALHOST, port).into()];
-    places.iter().any(|place| TcpStream::connect_timeout(place, KNOCK).is_ok())
+    places.iter().any(|place| TcpStream::connect_timeout(place, CONNECT_TIMEOUT).is_ok())
 }
 
-/// Why there is no one hub to be taken.
-#[derive(Debug, PartialEq, Eq)]
-enum Problem {
-    None,
-    Several(Vec<Hub>),
+/// The hubs whose working directory or configuration is fewest steps from `here`.
+fn nearest<'a>(hubs: &'a [Hub], here: &Path) -> Vec<&'a Hub> {
+    let best = hubs.iter().map(|hub| hub.distance(here)).min();
+    hubs.iter().filter(|hub| Some(hub.distance(here)) == best).collect()
 }
 
-/// The one hub that is meant: the only one, or the one with the shortest way from `here` to where it
-/// was started or has a configuration.
-fn nearest<'a>(hubs: &'a [Hub], here: &Path) -> Result<&'a Hub, Problem> {
-    let best = hubs.iter().map(|hub| hub.distance(here)).min().ok_or(Problem::None)?;
-    let equals: Vec<&Hub> = hubs.iter().filter(|hub| hub.distance(here) == best).collect();
-    match &equals[..] {
-        [one] => Ok(one),
-        several => Err(Problem::Several(several.iter().map(|hub| (*hub).clone()).collect())),
+/// The URL of the one hub that is meant.
+fn choose(hubs: &[&Hub], lists: &[PathBuf]) -> Result<String, Usage> {
+    match hubs {
+        [hub] => Ok(hub.url()),
+        [] => {
+            let lists: Vec<String> = lists.iter().map(|list| list.display().to_string()).collect();
+            Err(Usage::new(format!(
+                "no mcp-hub runs on this machine (looked in {}): start one, or give its URL: \
+                 --mcp-hub http://localhost:37373/mcp",
+                lists.join(" and ")
+            )))
+        }
+        several => {
+            let hubs = several.iter();
+            let hubs =
+                hubs.map(|hub| format!("\n  {}, started in {}", hub.url(), hub.cwd.display()));
+            Err(Usage::new(format!(
+                "several mcp-hubs run equally near to this directory; say which with --mcp-hub \
+                 URL:{}",
+                hubs.collect::<String>()
+            )))
+        }
     }
 }
 
 impl Hub {
+    fn url(&self) -> String {
+        format!("http://localhost:{}/mcp", self.port)
+    }
+
     fn distance(&self, here: &Path) -> usize {
         let configured = self.config_files.iter().map(|file| self.cwd.join(file));
         let folders = configured.filter_map(|file| file.parent().map(Path::to_owned));
@@ -86,15 +102,15 @@ impl Hub {
     }
 }
 
-/// How many folders one goes up and down on the way from one to the other.
+/// How many folders to go up and down from one to the other.
 fn steps(from: &Path, to: &Path) -> usize {
-    let (from, to) = (plain(from), plain(to));
+    let (from, to) = (normalized(from), normalized(to));
     let shared = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
     from.len() + to.len() - 2 * shared
 }
 
 /// The path's folders, with `.` and `..` resolved.
-fn plain(path: &Path) -> Vec<Component<'_>> {
+fn normalized(path: &Path) -> Vec<Component<'_>> {
     let mut folders = Vec::new();
     for component in path.components() {
         match component {
@@ -104,38 +120,6 @@ fn plain(path: &Path) -> Vec<Component<'_>> {
         }
     }
     folders
-}
-
-impl Problem {
-    fn explain(&self, lists: &[PathBuf]) -> Usage {
-        match self {
-            Self::None => {
-                let lists: Vec<String> = lists.iter().map(|l| l.display().to_string()).collect();
-                Usage::new(format!(
-                    "no mcp-hub runs on this machine (looked in {}): start one, or give its URL: \
-                     --mcp-hub http://localhost:37373/mcp",
-                    lists.join(" and ")
-                ))
-            }
-            Self::Several(hubs) => {
-                let list: Vec<String> = hubs
-                    .iter()
-                    .map(|hub| {
-                        format!(
-                            "http://localhost:{}/mcp, started in {}",
-                            hub.port,
-                            hub.cwd.display()
-                        )
-                    })
-                    .collect();
-                Usage::new(format!(
-                    "several mcp-hubs run equally near to this directory; say which with --mcp-hub \
-                     URL:\n  {}",
-                    list.join("\n  ")
-                ))
-            }
-        }
-    }
 }
 
 #[cfg(test)]
@@ -162,7 +146,7 @@ mod tests {
     #[test]
     fn lists_are_looked_for_where_hubs_write_them() {
         let with = |state: Option<&str>| {
-            let state = state.map(PathBuf::from);
+            let state = state.map(OsString::from);
             lists(move |name| match name {
                 "HOME" => Some("/home/me".into()),
                 "XDG_STATE_HOME" => state.clone(),
@@ -179,21 +163,25 @@ mod tests {
     #[test]
     fn the_nearest_hub_is_taken() {
         let hubs = [hub(1, "/home/me/a", &[]), hub(2, "/home/me/b", &["../c/x/hub.json"])];
-        let at = |here: &str| nearest(&hubs, Path::new(here)).map(|hub| hub.port);
-        assert_eq!(at("/home/me/a"), Ok(1));
-        assert_eq!(at("/home/me/a/deep/er"), Ok(1));
-        assert_eq!(at("/home/me/b/x"), Ok(2));
-        assert_eq!(at("/home/me/c/x"), Ok(2), "by its configuration");
-        assert_eq!(at("/home/me"), Err(Problem::Several(hubs.to_vec())));
-        assert_eq!(nearest(&hubs[..1], Path::new("/else/where")).map(|h| h.port), Ok(1));
-        assert_eq!(nearest(&[], Path::new("/")), Err(Problem::None));
+        let at = |here: &str| -> Vec<u16> {
+            nearest(&hubs, Path::new(here)).iter().map(|hub| hub.port).collect()
+        };
+        assert_eq!(at("/home/me/a"), [1]);
+        assert_eq!(at("/home/me/a/deep/er"), [1]);
+        assert_eq!(at("/home/me/b/x"), [2]);
+        assert_eq!(at("/home/me/c/x"), [2], "by its configuration");
+        assert_eq!(at("/home/me"), [1, 2]);
+        assert_eq!(nearest(&hubs[..1], Path::new("/else/where")), [&hubs[0]]);
+        assert!(nearest(&[], Path::new("/")).is_empty());
     }
 
     #[test]
     fn problems_say_what_to_do() {
-        let text = Problem::None.explain(&["/s/w.json".into()]).0;
+        let text = choose(&[], &["/s/w.json".into()]).unwrap_err().0;
         assert!(text.contains("/s/w.json") && text.contains("--mcp-hub http"), "{text}");
-        let text = Problem::Several(vec![hub(1, "/a", &[]), hub(2, "/b", &[])]).explain(&[]).0;
+        let hubs = [hub(1, "/a", &[]), hub(2, "/b", &[])];
+        assert_eq!(choose(&[&hubs[0]], &[]).unwrap(), "http://localhost:1/mcp");
+        let text = choose(&[&hubs[0], &hubs[1]], &[]).unwrap_err().0;
         assert!(text.contains(":1/mcp, started in /a\n") && text.contains(":2/mcp"), "{text}");
     }
 }

@@ -8,21 +8,12 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 
 mod account;
-mod account_list;
 mod args;
 mod bad_arguments;
-mod browser;
 mod candidates;
 mod check;
 mod commands;
 mod compat;
-mod compat_client;
-mod compat_flags;
-mod compat_name;
-mod compat_proxy;
-mod compat_remote;
-mod compat_renamed;
-mod compat_words;
 mod completions;
 mod config;
 mod config_file;
@@ -33,38 +24,30 @@ mod demo;
 mod documentation;
 mod environment;
 mod explore;
+mod folders;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
 mod help;
 mod hub;
-mod import;
 mod install;
+mod line_writer;
 mod log_writer;
 mod logging;
-mod login_process;
-mod md5;
 mod nearest;
 mod oauth;
 mod output;
-mod paste;
 mod report;
 mod secrets;
 mod servers;
 mod settings;
 mod target;
-mod timeline;
 mod tool_names;
 mod trace;
-mod trace_file;
-mod trace_layer;
-mod trace_line;
-mod trace_summary;
-mod trace_words;
 
 use args::Parsed;
 use commands::{Command, Login};
-use compat::Translated;
+use compat::{Translated, oauth2_proxy};
 use config_file::ConfigFile;
 use mcp_span::ServerOptions;
 use mcp_span::secret::Scrubber;
@@ -95,7 +78,7 @@ fn start(typed: Vec<OsString>) -> Result<ExitCode, Failure> {
     if let Some(done) = without_settings(&typed) {
         return done;
     }
-    if let Some(done) = login_process::run(&typed) {
+    if let Some(done) = account::process::run(&typed) {
         return done;
     }
     let lookup = |name: &str| std::env::var(name).ok();
@@ -144,7 +127,7 @@ fn parse_and_run(
         *parsed.cli.connect_mut() = line.connect()?;
     }
     if let Some(Command::Logout(logout)) = &mut parsed.cli.command {
-        account_list::find_file(logout)?;
+        account::list::find_file(logout)?;
     }
     run(&parsed, &line, ignored)
 }
@@ -160,19 +143,25 @@ fn behind(parsed: &mut Parsed, file: ConfigFile, secrets: Secrets) -> Result<Lin
     let mut variables = settings::variables(std::env::vars_os(), takes)?;
     let is_demo = matches!(parsed.cli.command, Some(Command::Demo(_)));
     let mut defaults = ServerOptions::default();
-    if let Some(target) = parsed.cli.explore_mut() {
+    if let Some(target) = parsed.cli.target_mut() {
         let is_server = |word: &str| target::is_url(word) || file.servers.has(word);
         target.find_server(matches, variables.url.is_some(), is_server);
         target.connect.is_for_program = target.json;
         defaults.connect_wait = Some(explore::args::CONNECT_WAIT);
     }
-    if let Some(Command::Login(login)) = &mut parsed.cli.command {
-        let connect = &mut login.connect.0;
-        (connect.is_pasted, connect.is_attended) = (login.paste, true);
-        // mcp-remote keeps logins apart by headers: what is taken over from it stays apart.
-        if login.import {
-            connect.options.profile_by_headers = Some(true);
+    match &mut parsed.cli.command {
+        Some(Command::Login(login)) => {
+            let connect = &mut login.connect.0;
+            (connect.is_pasted, connect.is_attended) = (login.paste, true);
+            connect.is_for_program = login.json;
+            // mcp-remote keeps logins apart by headers: what is imported from it stays apart.
+            if login.import {
+                connect.options.profile_by_headers = Some(true);
+            }
         }
+        Some(Command::Logout(logout)) => logout.connect.0.is_for_program = logout.json,
+        Some(Command::Status(status)) => status.connect.0.is_for_program = status.json,
+        _ => {}
     }
     let connect = parsed.cli.connect_mut();
     secrets.set(&mut connect.options);
@@ -183,7 +172,7 @@ fn behind(parsed: &mut Parsed, file: ConfigFile, secrets: Secrets) -> Result<Lin
         let names_other = typed.mcp_hub.is_some() || typed.command.is_some();
         !is_demo && !names_other && (typed.url.is_none() || typed.url.as_deref() == url)
     };
-    if let Some(theirs) = compat_proxy::read(|name| std::env::var(name).ok(), is_about)? {
+    if let Some(theirs) = oauth2_proxy::read(|name| std::env::var(name).ok(), is_about)? {
         connect.options.merge(theirs.options()?);
     }
     Ok(Line { typed: connect.clone(), file, defaults })
@@ -200,11 +189,11 @@ fn run(parsed: &Parsed, line: &Line, ignored: &[String]) -> Result<ExitCode, Fai
         Some(Command::Config(typed)) => config::run(typed, line, ignored),
         Some(Command::Login(login)) => log_in(login),
         Some(Command::Logout(typed)) => {
-            let file = typed.file.clone();
-            on_account(&typed.connect.0, |settings| account::logout(settings, file))
+            let (file, is_json) = (typed.file.clone(), typed.json);
+            on_account(&typed.connect.0, move |settings| account::logout(settings, file, is_json))
         }
-        Some(Command::Status(typed)) if account_list::is_about_all(typed) => {
-            account_list::list(typed)
+        Some(Command::Status(typed)) if account::list::is_about_all(typed) => {
+            account::list::list(typed)
         }
         Some(Command::Status(typed)) => {
             let is_json = typed.json;
@@ -267,13 +256,16 @@ fn warn_of_options(options: &ServerOptions, is_https: bool) {
     }
 }
 
-/// Logs in, in one of three ways.
+/// Logs in, or imports a login.
 fn log_in(login: &Login) -> Result<ExitCode, Failure> {
+    let is_json = login.json;
     if login.import {
-        let found = import::find(&login.connect.0);
-        return on_account(&login.connect.0, |settings| import::take_over(settings, found));
+        let found = account::import::find(&login.connect.0);
+        return on_account(&login.connect.0, move |settings| {
+            account::import::store(settings, found, is_json)
+        });
     }
-    on_account(&login.connect.0, account::login)
+    on_account(&login.connect.0, move |settings| account::login(settings, is_json))
 }
 
 /// Does something about the account at a server.
@@ -297,7 +289,7 @@ fn on_runtime(
     let done = runtime::run(Box::pin(async move {
         let _ = tell.send(command.await);
     }));
-    trace_layer::flush();
+    trace::layer::flush();
     log_writer::flush();
     done?;
     told.try_recv().unwrap_or_else(|error| Err(Failure::Unexpected(std::io::Error::other(error))))

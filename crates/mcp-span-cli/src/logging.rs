@@ -13,11 +13,11 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry, fmt, registry};
 
 use super::args::Connect;
-use super::log_writer::{self, Lines};
+use super::log_writer::{self, LogLine};
 use super::output::is_quiet;
 use super::report::Usage;
-use super::trace_file::TraceFile;
-use super::trace_layer;
+use super::trace::file::TraceFile;
+use super::trace::layer as trace_layer;
 use mcp_span::ServerOptions;
 use mcp_span::options::{Given, Kind, LogFormat, LogLevel, Origin, find};
 use mcp_span::private_file;
@@ -40,7 +40,7 @@ pub(super) fn start(typed: &Connect, scrubber: &Scrubber) -> Result<(), Usage> {
     let is_busy = matches!(trace, Some(None));
     if let Some(file) = trace.flatten() {
         let only = Targets::new().with_target(traffic::TARGET, LevelFilter::TRACE);
-        layers.push(trace_layer::start(file, scrubber.clone())?.with_filter(only).boxed());
+        layers.push(trace_layer::start(file, scrubber.clone()).with_filter(only).boxed());
     }
     if !layers.is_empty() {
         // Fails only if somebody has started it already.
@@ -61,13 +61,13 @@ fn log(
         Some(path) => Box::new(open(path)?),
         None => Box::new(std::io::stderr()),
     };
-    let writer = Lines(log_writer::install(target, scrubber.clone()));
+    log_writer::install(target, scrubber.clone());
     // Internal errors would be printed on the very stream that failed.
     let lines = fmt::layer()
         .with_ansi(false)
         .with_target(false)
         .log_internal_errors(false)
-        .with_writer(writer);
+        .with_writer(LogLine::default);
     Ok(match typed.options.log_format() {
         LogFormat::Text => lines.boxed(),
         LogFormat::Json => lines.json().flatten_event(true).boxed(),

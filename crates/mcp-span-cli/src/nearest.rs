@@ -1,4 +1,4 @@
-//! The name that was perhaps meant.
+//! Suggests a name for one that was mistyped.
 
 /// How alike two names must be for one to be suggested in place of the other.
 const LIKENESS: f64 = 0.75;

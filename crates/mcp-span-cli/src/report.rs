@@ -35,7 +35,9 @@ pub(super) enum CommandError {
     Usage(Usage),
     /// The server refused, or could not be reached. The line is what else a person should know.
     Server(Box<Error>, Option<&'static str>),
-    /// Nobody expected it.
+    /// A login or a logout failed.
+    Login(Box<Error>),
+    /// Something that neither the user nor the server has caused.
     Unexpected(std::io::Error),
 }
 
@@ -79,6 +81,11 @@ impl CommandError {
         Self::Server(Box::new(failure), is_open.then_some(note))
     }
 
+    /// A command about logins has no exit codes of its own.
+    pub(super) fn of_login(error: Error) -> Self {
+        Self::Login(Box::new(error))
+    }
+
     /// Prints it, for a program as JSON, and gives its exit code. `typed` is the command line.
     pub(super) fn report(self, is_json: bool, typed: &[OsString], scrubber: &Scrubber) -> ExitCode {
         let error = match self {
@@ -106,7 +113,7 @@ impl CommandError {
     fn code(&self) -> u8 {
         match self {
             Self::Arguments(_) | Self::Usage(_) => 2,
-            Self::Unexpected(_) => 1,
+            Self::Unexpected(_) | Self::Login(_) => 1,
             Self::Server(failure, _) => match failure.kind {
                 Kind::Rpc => 1,
                 Kind::Login | Kind::Credentials => 4,
@@ -130,6 +137,12 @@ impl CommandError {
                     "data": failure.data(),
                 }});
             }
+            Self::Login(error) => {
+                let Error { kind, message, reason, hint, .. } = &**error;
+                return json!({"error": {
+                    "kind": kind, "message": message, "reason": reason, "hint": hint,
+                }});
+            }
             Self::Usage(Usage(_, hint)) => ("usage", hint.as_deref()),
             _ => ("unexpected", None),
         };
@@ -147,6 +160,10 @@ impl CommandError {
                 let step = failure.hint.clone().or_else(known);
                 (sentence(failure), step.into_iter().chain(note.map(str::to_owned)).collect())
             }
+            Self::Login(error) => (
+                with_reason(&error.message, error.reason.as_deref()),
+                error.hint.clone().into_iter().collect(),
+            ),
             Self::Unexpected(error) => (format!("unexpected failure: {error}"), Vec::new()),
             Self::Arguments(error) => (error.to_string(), Vec::new()),
         }

@@ -321,10 +321,7 @@ pub const WAIT_WORTH_A_WARNING: Duration = Duration::from_millis(1500);
 /// every name that a person gives, and for most addresses.
 pub const TRACE_NAME: usize = 200;
 
-/// Lines of a trace that may wait for the disk; what comes on top is counted and left out.
-pub const TRACE_QUEUE: usize = 16 * 1024;
-
-/// The same in bytes.
+/// Bytes of a trace that may wait for the disk; what comes on top is counted and left out.
 pub const TRACE_QUEUE_BYTES: usize = 16 * 1024 * 1024;
 
 /// What the end of the program waits for the rest of a trace: a disk takes the whole queue sooner.

@@ -210,7 +210,7 @@ mod tests {
         let parsed = args::parse(typed.clone(), args::command(&typed));
         let args::Parsed { mut cli, matches, .. } = parsed.unwrap_or_else(|_| panic!("{line}"));
         let matches = matches.subcommand().unwrap().1;
-        let typed = cli.explore_mut().unwrap();
+        let typed = cli.target_mut().unwrap();
         typed.find_server(matches, url.is_some(), is_url);
         let options = &typed.connect.options;
         let program: Vec<_> =

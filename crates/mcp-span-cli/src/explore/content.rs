@@ -1,4 +1,4 @@
-//! What tools, prompts and resources contain, as a person reads it; what is no text goes to files.
+//! Prints what tools, prompts and resources contain; what is not text goes to files.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -30,7 +30,7 @@ impl<'a> Contents<'a> {
         Self { page, files, faults: Vec::new() }
     }
 
-    /// Names what could not be written, after all else was shown.
+    /// Reports what could not be written, after everything else was printed.
     pub(super) fn end(self) -> ExitCode {
         self.faults.iter().for_each(|fault| report::error(fault));
         if let Some(path) = self.files.unused() {
@@ -70,7 +70,7 @@ impl<'a> Contents<'a> {
         }
     }
 
-    /// What nobody knows, as it was written.
+    /// Content of an unknown type, as JSON.
     pub(super) fn json(&self, json: &str, out: &mut dyn Write) -> io::Result<()> {
         pretty(json, out)
     }

@@ -1,4 +1,4 @@
-//! What is no text goes to files, if somebody has asked for files.
+//! Saves what is not text in the file or folder that `--out` names.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -127,7 +127,7 @@ fn unwritable(path: &Path, error: &io::Error) -> io::Error {
 }
 
 /// The bytes that a server has packed into text; blanks and missing padding do no harm.
-pub(crate) fn unpacked(base64: &str) -> Option<Vec<u8>> {
+pub(super) fn unpacked(base64: &str) -> Option<Vec<u8>> {
     let lenient =
         GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
     let text: String = base64.chars().filter(|c| !c.is_ascii_whitespace()).collect();
@@ -142,7 +142,7 @@ const ENDINGS: [&str; 33] = [
     "tiff", "toml", "wav", "webm", "webp", "xml", "xz", "yaml", "zip",
 ];
 
-/// Those that are not, behind what both parts of the type begin with.
+/// The endings that are not; an `x-` before the second part is left out.
 const OTHER_ENDINGS: [(&str, &str); 19] = [
     ("application/bzip2", "bz2"),
     ("application/ndjson", "jsonl"),

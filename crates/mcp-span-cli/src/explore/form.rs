@@ -4,7 +4,7 @@ use std::io::{self, BufRead, Write};
 
 use serde_json::{Map, Value, json};
 
-use super::schema;
+use super::schema::{self, plain};
 use crate::output::one_line;
 use mcp_span::lenient::lenient;
 use mcp_span::limits;
@@ -130,65 +130,47 @@ fn default(field: &Value) -> Option<&Value> {
 fn question(name: &str, field: &Value, choices: &[(Value, String)], is_required: bool) -> String {
     let title = one_line(field["title"].as_str().unwrap_or(name));
     let star = if is_required { "*" } else { "" };
-    let sort = match field["type"].as_str().unwrap_or("text") {
+    let kind = match field["type"].as_str().unwrap_or("text") {
         "array" => "numbers from above, with commas",
         _ if !choices.is_empty() => "a number from above",
         "boolean" => "y/n",
         "string" => field["format"].as_str().unwrap_or("text"),
         other => other,
     };
-    let default = default(field).map_or_else(String::new, |default| {
-        let text = default.as_str().map_or_else(|| default.to_string(), str::to_owned);
-        format!(" [{}]", one_line(&text))
-    });
-    format!("{title}{star} ({}){default}: ", one_line(sort))
+    let default = default(field).map(|value| format!(" [{}]", one_line(&plain(value))));
+    format!("{title}{star} ({}){}: ", one_line(kind), default.unwrap_or_default())
 }
 
 /// The values that a field can have, each with its name for people.
 fn choices(field: &Value) -> Vec<(Value, String)> {
     let from = if field["type"] == "array" { &field["items"] } else { field };
-    if let Some(values) = from["enum"].as_array() {
-        let names = field["enumNames"].as_array();
-        let name = |at: usize| names.and_then(|names| names.get(at)?.as_str());
-        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        let named = |(at, value): (usize, &Value)| {
-            (value.clone(), name(at).map_or_else(|| text(value), str::to_owned))
-        };
-        return values.iter().enumerate().map(named).collect();
-    }
-    let titled = from["oneOf"].as_array().or_else(|| from["anyOf"].as_array());
-    let choice = |choice: &Value| {
-        let value = choice.get("const")?;
-        let title = choice["title"].as_str().or_else(|| value.as_str());
-        Some((value.clone(), title.unwrap_or_default().to_owned()))
+    let list = |word: &str| from[word].as_array().into_iter().flatten();
+    let listed = list("enum").enumerate().map(|(at, value)| (value, &field["enumNames"][at]));
+    let titled = list("oneOf").chain(list("anyOf"));
+    let titled = titled.filter_map(|choice| Some((choice.get("const")?, &choice["title"])));
+    let named = |(value, title): (&Value, &Value)| {
+        let title = title.as_str().map_or_else(|| plain(value), str::to_owned);
+        (value.clone(), title)
     };
-    titled.into_iter().flatten().filter_map(choice).collect()
+    listed.chain(titled).map(named).collect()
 }
 
 /// What was typed, as the field wants it; what does not fit becomes text, and is found to be wrong.
 fn value(typed: &str, field: &Value, choices: &[(Value, String)]) -> Value {
     let choice = |word: &str| {
         let by_number = word.parse::<usize>().ok().and_then(|n| choices.get(n.checked_sub(1)?));
-        let by_name = || {
-            choices.iter().find(|(value, title)| {
-                title.eq_ignore_ascii_case(word)
-                    || value.as_str().is_some_and(|v| v.eq_ignore_ascii_case(word))
-            })
+        let is_named = |(value, title): &&(Value, String)| {
+            title.eq_ignore_ascii_case(word) || plain(value).eq_ignore_ascii_case(word)
         };
-        by_number.or_else(by_name).map_or_else(|| word.into(), |(value, _)| value.clone())
+        let found = by_number.or_else(|| choices.iter().find(is_named));
+        found.map_or_else(|| word.into(), |(value, _)| value.clone())
     };
-    match field["type"].as_str().unwrap_or_default() {
-        "array" => typed.split(',').map(|word| choice(word.trim())).collect(),
+    match (field["type"].as_str().unwrap_or_default(), &*typed.to_lowercase()) {
+        ("array", _) => typed.split(',').map(|word| choice(word.trim())).collect(),
         _ if !choices.is_empty() => choice(typed),
-        "boolean" => match typed.to_lowercase().as_str() {
-            "y" | "yes" | "true" => true.into(),
-            "n" | "no" | "false" => false.into(),
-            _ => typed.into(),
-        },
-        "integer" | "number" => match serde_json::from_str::<Value>(typed) {
-            Ok(number @ Value::Number(_)) => number,
-            _ => typed.into(),
-        },
+        ("boolean", "y" | "yes" | "true") => true.into(),
+        ("boolean", "n" | "no" | "false") => false.into(),
+        ("integer" | "number", _) => serde_json::from_str(typed).unwrap_or_else(|_| typed.into()),
         _ => typed.into(),
     }
 }

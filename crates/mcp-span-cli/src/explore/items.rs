@@ -31,8 +31,8 @@ pub(super) fn find<'a>(
     name: &str,
     kind: &str,
 ) -> Result<&'a RawValue, Usage> {
-    let is_it = |item: &&Box<RawValue>| self::name(item).is_some_and(|known| known == name);
-    if let Some(found) = items.iter().find(is_it) {
+    let named = items.iter().find(|item| self::name(item).is_some_and(|known| known == name));
+    if let Some(found) = named {
         return Ok(found);
     }
     let names: Vec<String> = items.iter().filter_map(|item| self::name(item)).collect();
@@ -54,7 +54,7 @@ pub(super) fn json_list(member: &str, items: &[Box<RawValue>]) -> String {
     format!("\"{member}\":[{}]", items.join(","))
 }
 
-/// What can be shown of a list: an entry that is no object is nothing.
+/// What can be shown of a list: entries that are objects.
 pub(super) fn objects(items: &[Box<RawValue>]) -> Vec<Members<'_>> {
     items.iter().filter_map(|item| Members::of(item.get())).collect()
 }
@@ -110,7 +110,7 @@ pub(super) fn print_all(
     context.print(&format!("{}\n{total}\n", blocks.join("\n")))
 }
 
-/// An empty list is worth a word as well.
+/// Says that a list is empty.
 pub(super) fn nothing(context: &Context, what: &str) -> Outcome {
     context.status.clear();
     report::note(&format!("the server has no {what}"));

@@ -43,25 +43,21 @@ impl Logins {
     /// Says that a login is waited for; ends when it was waited for long enough.
     pub(super) async fn watch(self, status: &Status) -> Error {
         let Some(mut pages) = self.pages else { return std::future::pending().await };
-        loop {
-            let page = pages.borrow_and_update().clone();
-            if let Some(page) = page {
+        while let Ok(page) = pages.wait_for(Option::is_some).await.map(|page| page.clone()) {
+            status.clear();
+            if self.patience >= self.limit {
                 let minutes = self.limit.as_secs().div_ceil(60);
-                status.clear();
-                if self.patience >= self.limit {
-                    report::note(&format!("waiting for the login, up to {minutes} minutes"));
-                    status.set("waiting for the login");
+                report::note(&format!("waiting for the login, up to {minutes} minutes"));
+                status.set("waiting for the login");
+            }
+            tokio::select! {
+                () = sleep(self.patience) => {
+                    return Error::login_pending(&page.unwrap_or_default());
                 }
-                tokio::select! {
-                    () = sleep(self.patience) => {
-                        return Error::login_pending(&page);
-                    }
-                    _ = pages.changed() => status.set("connecting"),
-                }
-            } else if pages.changed().await.is_err() {
-                // No more logins: the connection says itself how it ends.
-                return std::future::pending().await;
+                _ = pages.changed() => status.set("connecting"),
             }
         }
+        // No more logins: the connection says itself how it ends.
+        std::future::pending().await
     }
 }

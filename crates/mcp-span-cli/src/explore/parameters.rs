@@ -1,8 +1,8 @@
-//! The arguments of a tool, as a person reads them: names in the server's order, types in words.
+//! The table of a tool's arguments: names in the server's order, types in words.
 
 use serde_json::Value;
 
-use super::schema;
+use super::schema::{self, plain};
 use crate::output::one_line;
 use mcp_span::lenient::lenient;
 use mcp_span::limits;
@@ -76,10 +76,6 @@ fn type_words(schema: &Value, root: &Value, depth: usize) -> String {
         }
     }
     if words.is_empty() { "any".to_owned() } else { cut(words.join(" or ")) }
-}
-
-fn plain(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 #[cfg(test)]

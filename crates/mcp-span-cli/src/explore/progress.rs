@@ -4,6 +4,7 @@ use std::convert::Infallible;
 
 use serde_json::Value;
 
+use super::schema::plain;
 use crate::output::Status;
 use crate::report;
 use mcp_span::client::{Client, Notifications, Progress};
@@ -53,9 +54,7 @@ pub(super) async fn print_logs(logs: Option<Notifications>, status: &Status) -> 
 fn logged(params: &Value) -> String {
     let level = params["level"].as_str().unwrap_or("log");
     let logger = params["logger"].as_str().map_or_else(String::new, |name| format!(" {name}"));
-    let data = &params["data"];
-    let data = data.as_str().map_or_else(|| data.to_string(), str::to_owned);
-    format!("server {level}{logger}: {data}")
+    format!("server {level}{logger}: {}", plain(&params["data"]))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `mcp-span prompt`: a prompt of a server's, filled in, as the messages that it stands for.
+//! `mcp-span prompt`: gets a prompt with its arguments filled in, and prints its messages.
 
 use std::io::{self, Write};
 use std::process::ExitCode;

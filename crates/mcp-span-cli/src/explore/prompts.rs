@@ -15,16 +15,16 @@ use mcp_span::message::Members;
 
 /// Lists prompts, or shows one.
 pub(crate) fn run(typed: &Target) -> Result<ExitCode, CommandError> {
-    typed.words("prompts")?;
-    session::run(typed, show)
+    let name = typed.words("prompts")?.first().cloned();
+    session::run(typed, |context| show(context, name))
 }
 
-async fn show(context: Context) -> Outcome {
+async fn show(context: Context, name: Option<String>) -> Outcome {
     let prompts = items::list::<client::Prompt>(&context).await?;
-    let Some(name) = context.words.first() else {
+    let Some(name) = name else {
         return print_all(&context, &prompts, "prompt", describe);
     };
-    let prompt = items::find(&prompts, name, "prompt")?.get();
+    let prompt = items::find(&prompts, &name, "prompt")?.get();
     let members = Members::of(prompt).unwrap_or_default();
     match context.is_json {
         true => context.print_json(prompt),

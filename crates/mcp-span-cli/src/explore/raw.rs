@@ -1,4 +1,4 @@
-//! `mcp-span raw`: any request or notification, sent as it is typed, with its result as it comes.
+//! `mcp-span raw`: sends any request or notification as it is typed, and prints the result as it comes.
 
 use std::process::ExitCode;
 

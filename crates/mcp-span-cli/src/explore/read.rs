@@ -19,7 +19,7 @@ pub(crate) fn run(typed: &Read) -> Result<ExitCode, CommandError> {
         let why = "--out - is not for a terminal";
         return Err(Usage::new(why).hint("send it to a file or a program with > or |").into());
     }
-    // Of a pipe nobody wants to know what a terminal could show.
+    // A pipe gets the bytes, as from curl.
     let to_stdout = is_dash || (out.is_none() && !stdout().is_terminal());
     let files = match out.filter(|_| !is_dash) {
         Some(path) => Files::at(path, stem(&uri))?,
@@ -64,7 +64,7 @@ async fn read(context: Context, uri: String, files: Files, to_stdout: bool) -> O
     Ok(contents.end())
 }
 
-/// The last part of the address, without what comes behind its point.
+/// The last part of the URI, up to its first dot.
 fn stem(uri: &str) -> &str {
     let path = uri.split(['?', '#']).next().unwrap_or_default();
     let last = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();

@@ -65,7 +65,7 @@ pub(super) fn types<'a>(schema: &'a Value, root: &'a Value) -> Vec<&'a str> {
     }
     let mut known = HashSet::new();
     types.retain(|name| known.insert(*name));
-    // Of a type that is in no book nobody knows what it allows.
+    // An unknown type may allow anything.
     if types.iter().all(|name| TYPES.contains(name)) { types } else { Vec::new() }
 }
 
@@ -117,7 +117,7 @@ pub(super) fn mismatch(schema: &Value, value: &Value, root: &Value) -> Option<St
 /// What is wrong with arguments, each with its place.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
-    /// The server would refuse them.
+    /// What the server would refuse.
     pub(super) faults: Vec<String>,
     /// Names that the schema does not have, but does not exclude.
     pub(super) unknown: Vec<String>,
@@ -131,6 +131,7 @@ pub(super) fn check(schema: &Value, arguments: &Value) -> Findings {
         other => findings.faults.extend(mismatch(schema, other, schema)),
     }
     findings.faults.truncate(limits::FAULTS);
+    findings.unknown.truncate(limits::FAULTS);
     findings
 }
 
@@ -168,6 +169,11 @@ impl Findings {
             }
         }
     }
+}
+
+/// A value as a person writes it: text without quotes.
+pub(super) fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 fn list(value: &Value) -> &[Value] {

@@ -26,8 +26,6 @@ pub(super) type Outcome = Result<ExitCode, CommandError>;
 /// What a command has at hand.
 pub(super) struct Context {
     pub(super) client: Client,
-    /// What was typed behind the target.
-    pub(super) words: Vec<String>,
     /// For a program, as JSON.
     pub(super) is_json: bool,
     /// The server's log is wanted.
@@ -62,7 +60,7 @@ impl Context {
         self.print(&(Untrusted(json).json() + "\n"))
     }
 
-    /// Says that something may be wrong; a program finds nothing but errors on stderr.
+    /// Warns a person; a program finds nothing but errors on stderr.
     pub(super) fn warn(&self, sentence: &str) {
         self.status.clear();
         if !self.is_json {
@@ -70,7 +68,7 @@ impl Context {
         }
     }
 
-    /// An answer that is not what the protocol has for it, as it came: a failure.
+    /// Prints an answer that lacks what the protocol requires, as it came: a failure.
     pub(super) fn print_odd(&self, json: &str, missing: &str) -> Outcome {
         self.status.clear();
         report::error(&format!("the server's answer has no '{missing}'; this is what it sent"));
@@ -79,11 +77,11 @@ impl Context {
     }
 }
 
-/// What a command does at a server. Behind a pointer, or the way there and back would be compiled
-/// for each command anew.
+/// What a command does with the server. Behind a pointer, or connecting and closing would be
+/// compiled for each command anew.
 type Work = Box<dyn FnOnce(Context) -> Pin<Box<dyn Future<Output = Outcome> + Send>> + Send>;
 
-/// Connects to the server that was typed, does `work` there, and leaves.
+/// Connects to the server that was typed, does `work`, and disconnects.
 pub(super) fn run<F>(
     typed: &Target,
     work: impl FnOnce(Context) -> F + Send + 'static,
@@ -103,7 +101,7 @@ fn run_boxed(typed: &Target, work: Work) -> Result<ExitCode, CommandError> {
     let status = Status::new("connecting");
     let hidden_tools = spec.stages.hidden_tools.clone();
     let connecting = server_requests::offer(Client::builder(spec), &status, typed.roots);
-    let (words, is_json) = (typed.words.clone(), typed.json);
+    let is_json = typed.json;
     let is_verbose = typed.connect.options.verbose == Some(true);
     let tool_names = tool_names(typed);
     let page = Page::of_stdout();
@@ -117,21 +115,12 @@ fn run_boxed(typed: &Target, work: Work) -> Result<ExitCode, CommandError> {
             connected = Some(client.clone());
             status.set("waiting for the server");
             let status = status.clone();
-            work(Context {
-                client,
-                words,
-                is_json,
-                is_verbose,
-                hidden_tools,
-                tool_names,
-                page,
-                status,
-            })
-            .await
+            work(Context { client, is_json, is_verbose, hidden_tools, tool_names, page, status })
+                .await
         };
         let ended = tokio::select! {
             biased;
-            // First: before a process is started, Ctrl-C must be heard.
+            // First: Ctrl-C must be listened for before a process is started.
             () = os::terminated() => None,
             outcome = status.during(session) => Some(outcome),
         };
@@ -141,8 +130,8 @@ fn run_boxed(typed: &Target, work: Work) -> Result<ExitCode, CommandError> {
             None => ExitCode::from(130),
         };
         tokio::select! {
-            () = leave(connected) => {}
-            // Twice means now.
+            () = disconnect(connected) => {}
+            // A second Ctrl-C ends it at once.
             () = os::terminated() => {}
         }
         Ok(code)
@@ -156,8 +145,8 @@ fn tool_names(typed: &Target) -> Option<ToolNames> {
     Some(ToolNames::new(&folder, options.url.as_deref()?))
 }
 
-/// No header of the user's is shown when a server repeats it, whatever its name, and no variable
-/// that a program was given.
+/// Hides all headers of the user, whatever their names, and all variables that a program is given:
+/// a server may repeat them.
 fn hide_secrets(spec: &Spec) {
     match &spec.server {
         client::Server::Http(http) => {
@@ -171,8 +160,8 @@ fn hide_secrets(spec: &Spec) {
     }
 }
 
-/// Cancels what was asked for, and says goodbye to the server.
-async fn leave(connected: Option<Client>) {
+/// Cancels what was asked for, and ends the session.
+async fn disconnect(connected: Option<Client>) {
     match connected {
         Some(client) => client.close().await,
         None => at_rest(1).await,

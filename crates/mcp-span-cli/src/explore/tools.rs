@@ -17,17 +17,17 @@ use mcp_span::message::Members;
 
 /// Lists tools, or shows one.
 pub(crate) fn run(typed: &Target) -> Result<ExitCode, CommandError> {
-    typed.words("tools")?;
-    session::run(typed, show)
+    let name = typed.words("tools")?.first().cloned();
+    session::run(typed, |context| show(context, name))
 }
 
-async fn show(context: Context) -> Outcome {
+async fn show(context: Context, name: Option<String>) -> Outcome {
     let tools = items::list::<client::Tool>(&context).await?;
     remember(&context, &tools);
-    let Some(name) = context.words.first() else {
+    let Some(name) = name else {
         return print_all(&context, &tools, "tool", describe);
     };
-    let tool = find(&tools, name, &context.hidden_tools)?.get();
+    let tool = find(&tools, &name, &context.hidden_tools)?.get();
     match context.is_json {
         true => context.print_json(tool),
         false => context.print_with(|out| print_in_full(&context.page, tool, out)),

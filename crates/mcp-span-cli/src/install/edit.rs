@@ -1,10 +1,10 @@
-//! Changes to a client's configuration as text, in either format; all that is not the entry stays
+//! Changes to a client's configuration as text, in either format; all that is not the server stays
 //! byte for byte. Pure.
 
 use std::ops::Range;
 
-use super::entry::{Entry, Listed, Shape};
-use super::{jsonc, toml};
+use super::server::{ServerEntry, StdioServer};
+use super::{json, toml};
 
 /// How a client's file is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,55 +15,58 @@ pub(super) enum Format {
     Toml,
 }
 
+/// What clients want beside command, arguments and variables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    Plain,
+    /// `"type": "stdio"` in front.
+    Typed,
+    /// As Copilot writes it itself: `"type": "local"`, and which tools may be used.
+    Copilot,
+}
+
 /// Why a file cannot be changed, and at which place; both count from 1.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Fault {
+pub(super) struct SyntaxError {
     pub(super) line: usize,
     pub(super) column: usize,
     pub(super) what: String,
 }
 
-impl Fault {
+impl SyntaxError {
     pub(super) fn at(text: &str, offset: usize, what: impl Into<String>) -> Self {
         let before = text.get(..offset).unwrap_or(text);
-        let line = line_of(text, offset);
         let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-        Self { line, column, what: what.into() }
+        Self { line: line_of(text, offset), column, what: what.into() }
     }
 }
 
 /// The line that an offset is in.
 pub(super) fn line_of(text: &str, offset: usize) -> usize {
-    let before = text.get(..offset).unwrap_or(text);
-    before.bytes().filter(|byte| *byte == b'\n').count() + 1
+    text.get(..offset).unwrap_or(text).matches('\n').count() + 1
 }
 
 impl Format {
     /// The servers of the file.
-    pub(super) fn list(self, text: &str) -> Result<Vec<Listed>, Fault> {
+    pub(super) fn list(self, text: &str) -> Result<Vec<ServerEntry>, SyntaxError> {
         let (_, body) = split_mark(text);
         match self {
-            Self::Json { key, .. } => jsonc::list(body, key),
+            Self::Json { key, .. } => json::list(body, key),
             Self::Toml => toml::list(body),
         }
     }
 
-    /// The text with another server in it.
-    pub(super) fn insert(self, text: &str, name: &str, entry: &Entry) -> Result<String, Fault> {
+    /// The text with a server in it, in place of the one of that name.
+    pub(super) fn set(
+        self,
+        text: &str,
+        name: &str,
+        server: &StdioServer,
+    ) -> Result<String, SyntaxError> {
         let (mark, body) = split_mark(text);
         let body = match self {
-            Self::Json { key, shape } => jsonc::insert(body, key, name, &entry.tree(shape)),
-            Self::Toml => toml::insert(body, name, entry),
-        }?;
-        Ok(format!("{mark}{body}"))
-    }
-
-    /// The text with another entry for a server that it has.
-    pub(super) fn replace(self, text: &str, name: &str, entry: &Entry) -> Result<String, Fault> {
-        let (mark, body) = split_mark(text);
-        let body = match self {
-            Self::Json { key, shape } => jsonc::replace(body, key, name, &entry.tree(shape)),
-            Self::Toml => toml::replace(body, name, entry),
+            Self::Json { key, shape } => json::set(body, key, shape, name, server),
+            Self::Toml => toml::set(body, name, server),
         }?;
         Ok(format!("{mark}{body}"))
     }
@@ -76,14 +79,13 @@ impl Format {
         text: &str,
         name: &str,
         earlier: &[String],
-    ) -> Result<String, Fault> {
-        let listed = self.list(text)?;
-        let found = listed.into_iter().find(|listed| listed.name == name);
-        if let Some(entry) = found.and_then(|listed| listed.entry) {
+    ) -> Result<String, SyntaxError> {
+        let has_name = |entry: &ServerEntry| entry.name == name;
+        let found = self.list(text)?.into_iter().find(has_name);
+        if let Some(server) = found.and_then(|entry| entry.server) {
             let came_of = |before: &&String| {
-                let is_new = |list: Vec<Listed>| !list.iter().any(|listed| listed.name == name);
-                self.list(before).is_ok_and(is_new)
-                    && self.insert(before, name, &entry).is_ok_and(|after| after == text)
+                self.list(before).is_ok_and(|listed| !listed.iter().any(has_name))
+                    && self.set(before, name, &server).is_ok_and(|after| after == text)
             };
             if let Some(before) = earlier.iter().find(came_of) {
                 return Ok(before.clone());
@@ -91,7 +93,7 @@ impl Format {
         }
         let (mark, body) = split_mark(text);
         let body = match self {
-            Self::Json { key, .. } => jsonc::remove(body, key, name),
+            Self::Json { key, .. } => json::remove(body, key, name),
             Self::Toml => toml::remove(body, name),
         }?;
         Ok(format!("{mark}{body}"))
@@ -106,14 +108,10 @@ fn split_mark(text: &str) -> (&str, &str) {
 
 /// `text` with some places of it replaced; they are in order and do not overlap.
 pub(super) fn splice(text: &str, changes: &[(Range<usize>, String)]) -> String {
-    let mut result = String::with_capacity(text.len());
-    let mut done = 0;
-    for (range, new) in changes {
-        result.push_str(text.get(done..range.start).unwrap_or_default());
-        result.push_str(new);
-        done = range.end;
+    let mut result = text.to_owned();
+    for (range, new) in changes.iter().rev() {
+        result.replace_range(range.clone(), new);
     }
-    result.push_str(text.get(done..).unwrap_or_default());
     result
 }
 

@@ -1,14 +1,17 @@
 //! The files of clients: read, backed up, and replaced in one step.
 
-use std::fs::{self, File, Metadata, Permissions, TryLockError};
-use std::io::{self, ErrorKind, Read, Write};
+use std::fs::{self, File, Metadata, TryLockError};
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use super::super::Failure;
 use super::super::report::Usage;
 use super::clients::Scope;
-use mcp_span::limits::{BACKUPS, CLIENT_FILE, EDIT_LOCK, EDIT_LOCK_PAUSE, LINKS};
+use mcp_span::limits::{
+    BACKUPS, CLIENT_FILE, EDIT_LOCK, EDIT_LOCK_PAUSE, EDIT_PAUSE, EDIT_TRIES, LINKS,
+};
 use mcp_span::private_file;
 
 /// A file that may or may not be there.
@@ -20,9 +23,17 @@ pub(super) struct ClientFile {
     scope: Scope,
 }
 
+/// What becomes of a file.
+pub(super) struct Change<T> {
+    /// None if it stays as it is.
+    pub(super) after: Option<String>,
+    pub(super) is_backed_up: bool,
+    pub(super) result: T,
+}
+
 impl ClientFile {
     pub(super) fn at(path: PathBuf, scope: Scope) -> Result<Self, Failure> {
-        let real = follow(&path).map_err(|error| cannot("be found", &path, &error))?;
+        let real = resolve_links(&path).map_err(|error| cannot("find", &path, &error))?;
         Ok(Self { path, real, scope })
     }
 
@@ -31,31 +42,30 @@ impl ClientFile {
     pub(super) fn lock(&self) -> Result<Option<File>, Failure> {
         let Ok(lock) = self.open_lock() else { return Ok(None) };
         let end = Instant::now() + EDIT_LOCK;
-        loop {
-            match lock.try_lock() {
-                Ok(()) => return Ok(Some(lock)),
-                Err(TryLockError::Error(_)) => return Ok(None),
-                Err(TryLockError::WouldBlock) if Instant::now() > end => {
-                    let shown = self.path.display();
-                    let sentence = format!("another mcp-span works on {shown}: try again later");
+        while let Err(error) = lock.try_lock() {
+            match error {
+                TryLockError::Error(_) => return Ok(None),
+                TryLockError::WouldBlock if Instant::now() > end => {
+                    let path = self.path.display();
+                    let sentence = format!("another mcp-span is editing {path}. Try again later");
                     return Err(Usage::new(sentence).into());
                 }
-                Err(TryLockError::WouldBlock) => std::thread::sleep(EDIT_LOCK_PAUSE),
+                TryLockError::WouldBlock => sleep(EDIT_LOCK_PAUSE),
             }
         }
+        Ok(Some(lock))
     }
 
     /// The folder itself, so that nothing is left lying about in it.
     #[cfg(unix)]
     fn open_lock(&self) -> io::Result<File> {
-        File::open(self.real.parent().unwrap_or(Path::new("/")))
+        File::open(folder_of(&self.real))
     }
 
     /// Folders cannot be locked here; the folder for temporary files is the user's own.
     #[cfg(not(unix))]
     fn open_lock(&self) -> io::Result<File> {
-        let path = std::env::temp_dir().join("mcp-span-install.lock");
-        private_file::open_lock(&path)
+        private_file::open_lock(&std::env::temp_dir().join("mcp-span-install.lock"))
     }
 
     /// Whether others can read what is written into it. A file for a project is meant to be shared.
@@ -70,98 +80,89 @@ impl ClientFile {
 
     /// Makes the folder that the file belongs into.
     pub(super) fn make_folder(&self) -> Result<(), Failure> {
-        let folder = self.real.parent().unwrap_or(Path::new("."));
-        fs::create_dir_all(folder).map_err(|error| cannot("be made", folder, &error))
+        let folder = folder_of(&self.real);
+        fs::create_dir_all(folder).map_err(|error| cannot("create", folder, &error))
+    }
+
+    /// Replaces the text by what `change` makes of it, which is asked again if the client has written
+    /// meanwhile. Gives the result and the path of the backup.
+    pub(super) fn edit<T>(
+        &self,
+        mut change: impl FnMut(Option<&str>) -> Result<Change<T>, Failure>,
+    ) -> Result<(T, Option<PathBuf>), Failure> {
+        for _ in 0..EDIT_TRIES {
+            let before = self.read()?;
+            let change = change(before.as_deref())?;
+            let Some(after) = change.after else { return Ok((change.result, None)) };
+            if fs::metadata(&self.real).is_ok_and(|meta| meta.permissions().readonly()) {
+                let path = self.path.display();
+                return Err(Usage::new(format!("{path} is write-protected")).into());
+            }
+            let old = before.as_deref().filter(|_| change.is_backed_up);
+            let backup = old.map(|text| self.back_up(text)).transpose()?;
+            if self.write(before.as_deref(), &after)? {
+                return Ok((change.result, backup));
+            }
+            sleep(EDIT_PAUSE);
+        }
+        let path = self.path.display();
+        Err(Usage::new(format!("{path} keeps changing. Quit the client and try again")).into())
     }
 
     /// Its text; None if it is not there.
-    pub(super) fn read(&self) -> Result<Option<String>, Failure> {
-        let shown = self.path.display();
-        // To open a pipe would wait for somebody to write to it.
-        if fs::metadata(&self.real).is_ok_and(|meta| !meta.is_file()) {
-            return Err(Usage::new(format!("{shown} is not a file, and left alone")).into());
-        }
-        let file = match File::open(&self.real) {
+    fn read(&self) -> Result<Option<String>, Failure> {
+        let path = self.path.display();
+        let failed = |error| cannot("read", &self.path, &error);
+        let meta = match fs::metadata(&self.real) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            opened => opened.map_err(|error| cannot("be read", &self.path, &error))?,
+            meta => meta.map_err(failed)?,
         };
-        let mut bytes = Vec::new();
-        let read = file.take(CLIENT_FILE + 1).read_to_end(&mut bytes);
-        read.map_err(|error| cannot("be read", &self.path, &error))?;
-        if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > CLIENT_FILE {
-            return Err(Usage::new(format!("{shown} is too large to be a configuration")).into());
+        // To open a pipe would wait for somebody to write to it.
+        if !meta.is_file() {
+            return Err(Usage::new(format!("{path} is not a file")).into());
         }
+        if meta.len() > CLIENT_FILE {
+            return Err(Usage::new(format!("{path} is too large for a configuration file")).into());
+        }
+        let bytes = fs::read(&self.real).map_err(failed)?;
         let text = String::from_utf8(bytes).map_err(|error| {
-            let line = 1 + error.as_bytes()[..error.utf8_error().valid_up_to()]
-                .iter()
-                .filter(|byte| **byte == b'\n')
-                .count();
-            Usage::new(format!("{shown}, line {line}: this is not UTF-8; the file is left alone"))
+            let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+            let line = valid.split(|byte| *byte == b'\n').count();
+            Usage::new(format!("{path}:{line}: invalid UTF-8"))
         })?;
         Ok(Some(text))
     }
 
-    /// Whether somebody has protected it.
-    pub(super) fn check_writable(&self) -> Result<(), Failure> {
-        let shown = self.path.display();
-        match fs::metadata(&self.real).is_ok_and(|meta| meta.permissions().readonly()) {
-            true => Err(Usage::new(format!("{shown} is write-protected, and left alone")).into()),
-            false => Ok(()),
-        }
-    }
-
-    /// Keeps `text`, which the file holds, beside it, in place of an older backup. It is for its
-    /// owner alone: whatever servers are in it, their keys may be as well.
-    pub(super) fn back_up(&self, text: &str) -> Result<PathBuf, Failure> {
+    /// Keeps `text`, which the file holds, beside it, in place of an older backup.
+    fn back_up(&self, text: &str) -> Result<PathBuf, Failure> {
         let path = self.backup(0);
-        let kept = private_file::replace(&path, text.as_bytes());
-        kept.map_err(|error| cannot("be written", &path, &error))?;
+        let kept = self.write_beside(&path, text).and_then(|beside| put(&beside, &path));
+        kept.map_err(|error| cannot("write", &path, &error))?;
         Ok(path)
     }
 
-    /// Takes an entry out of the backups: they would keep its secrets. `without` gives the text
-    /// without it, if it is in there. A backup that holds no more than the file, which is `now`,
-    /// is removed. Gives back what could not be changed.
-    pub(super) fn scrub_backups(
+    /// Deletes the backups of which `is_obsolete` is true; gives back those where that failed.
+    pub(super) fn delete_backups(
         &self,
-        now: &str,
-        without: impl Fn(&str) -> Option<String>,
-    ) -> Vec<PathBuf> {
-        let mut left = Vec::new();
-        for (path, text) in self.backups() {
-            let scrubbed = without(&text);
-            let done = match &scrubbed {
-                _ if text == now => fs::remove_file(&path),
-                Some(scrubbed) if scrubbed == now => fs::remove_file(&path),
-                Some(scrubbed) => private_file::replace(&path, scrubbed.as_bytes()),
-                None => Ok(()),
-            };
-            if done.is_err() && scrubbed.is_some() {
-                left.push(path);
-            }
-        }
-        left
+        is_obsolete: impl Fn(&str) -> bool,
+    ) -> Vec<(PathBuf, io::Error)> {
+        let obsolete = self.backups().filter(|(_, text)| is_obsolete(text));
+        let failed = |(path, _)| fs::remove_file(&path).err().map(|error| (path, error));
+        obsolete.filter_map(failed).collect()
     }
 
     /// The texts that were kept.
     pub(super) fn earlier(&self) -> Vec<String> {
-        self.backups().into_iter().map(|(_, text)| text).collect()
+        self.backups().map(|(_, text)| text).collect()
     }
 
     /// The backup, and those with numbers that older versions have made.
-    fn backups(&self) -> Vec<(PathBuf, String)> {
-        let numbered = (1..BACKUPS).map(|number| self.backup(number));
-        let paths = [self.backup(0)].into_iter().chain(numbered.take_while(|path| path.exists()));
-        let is_small = |path: &PathBuf| {
-            fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.len() <= CLIENT_FILE)
-        };
-        paths
-            .filter(is_small)
-            .filter_map(|path| {
-                let text = String::from_utf8(private_file::read_beside(&path).ok()?).ok()?;
-                Some((path, text))
-            })
-            .collect()
+    fn backups(&self) -> impl Iterator<Item = (PathBuf, String)> {
+        (0..BACKUPS).map(|number| self.backup(number)).filter_map(|path| {
+            fs::metadata(&path).ok().filter(|meta| meta.is_file() && meta.len() <= CLIENT_FILE)?;
+            let text = String::from_utf8(private_file::read_beside(&path).ok()?).ok()?;
+            Some((path, text))
+        })
     }
 
     fn backup(&self, number: usize) -> PathBuf {
@@ -172,86 +173,72 @@ impl ClientFile {
     }
 
     /// Puts `after` in the place of `before`. False if the file holds something else by now.
-    pub(super) fn write(&self, before: Option<&str>, after: &str) -> Result<bool, Failure> {
-        let folder = self.real.parent().unwrap_or(Path::new("."));
-        self.make_folder()?;
-        let meta = fs::metadata(&self.real).ok();
-        let written = self.write_beside(folder, meta.as_ref(), after);
-        let beside = written.map_err(|error| cannot("be written", &self.path, &error))?;
+    fn write(&self, before: Option<&str>, after: &str) -> Result<bool, Failure> {
+        let failed = |error| cannot("write", &self.path, &error);
+        let beside = self.write_beside(&self.real, after).map_err(failed)?;
         // As late as can be: some clients write to their files all the time.
-        let is_same = self.read().is_ok_and(|now| now.as_deref() == before);
-        let moved = if is_same { fs::rename(&beside, &self.real) } else { Ok(()) };
-        if !is_same || moved.is_err() {
-            let _ = fs::remove_file(&beside);
+        if self.read().is_ok_and(|now| now.as_deref() == before) {
+            put(&beside, &self.real).map_err(failed)?;
+            return Ok(true);
         }
-        moved.map_err(|error| cannot("be written", &self.path, &error))?;
-        Ok(is_same)
+        let _ = fs::remove_file(&beside);
+        Ok(false)
     }
 
-    /// All of it, in a file of its own in the same folder, with the rights of the old one.
-    fn write_beside(
-        &self,
-        folder: &Path,
-        old: Option<&Metadata>,
-        text: &str,
-    ) -> io::Result<PathBuf> {
-        let name = self.real.file_name().unwrap_or_default().to_string_lossy();
+    /// A new file beside `path`, with the mode and the owner that the client's file has.
+    fn write_beside(&self, path: &Path, text: &str) -> io::Result<PathBuf> {
+        let old = fs::metadata(&self.real).ok();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-        let path = folder.join(format!(".{name}.mcp-span.{}.{now}", std::process::id()));
-        let permissions = old.map(Metadata::permissions);
+        let beside = path.with_file_name(format!(".{name}.mcp-span.{}.{now}", std::process::id()));
         let file = match self.scope {
             // Such a file is meant to be shared, and one that is new gets the usual rights.
-            Scope::Project if old.is_none() => File::create_new(&path)?,
-            _ => private_file::create_new(&path)?,
+            Scope::Project if old.is_none() => File::create_new(&beside)?,
+            _ => private_file::create_new(&beside)?,
         };
-        keep_owner(&file, old);
-        match fill(file, text, permissions) {
-            Ok(()) => Ok(path),
-            Err(error) => {
-                let _ = fs::remove_file(&path);
-                Err(error)
-            }
-        }
+        fill(file, text, old.as_ref()).inspect_err(|_| drop(fs::remove_file(&beside)))?;
+        Ok(beside)
     }
 }
 
-fn fill(mut file: File, text: &str, permissions: Option<Permissions>) -> io::Result<()> {
+fn folder_of(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new("."))
+}
+
+/// Moves a new file to its place, or removes it.
+fn put(new: &Path, path: &Path) -> io::Result<()> {
+    fs::rename(new, path).inspect_err(|_| drop(fs::remove_file(new)))
+}
+
+fn fill(mut file: File, text: &str, like: Option<&Metadata>) -> io::Result<()> {
+    // Only root can work on somebody else's file, and should leave it theirs.
+    #[cfg(unix)]
+    if let Some(like) = like {
+        use std::os::unix::fs::MetadataExt;
+        let _ = std::os::unix::fs::fchown(&file, Some(like.uid()), Some(like.gid()));
+    }
     file.write_all(text.as_bytes())?;
-    if let Some(permissions) = permissions {
-        file.set_permissions(permissions)?;
+    if let Some(like) = like {
+        file.set_permissions(like.permissions())?;
     }
     file.sync_all()
 }
 
-/// Only root can work on somebody else's file, and should leave it theirs.
-#[cfg(unix)]
-fn keep_owner(file: &File, old: Option<&Metadata>) {
-    use std::os::unix::fs::MetadataExt;
-    if let Some(old) = old {
-        let _ = std::os::unix::fs::fchown(file, Some(old.uid()), Some(old.gid()));
-    }
-}
-
-#[cfg(not(unix))]
-fn keep_owner(_: &File, _: Option<&Metadata>) {}
-
 /// The end of a chain of links, which need not be there.
-fn follow(path: &Path) -> io::Result<PathBuf> {
+fn resolve_links(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..LINKS {
-        let is_link = fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_symlink());
-        if !is_link {
+        if !fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_symlink()) {
             return Ok(path);
         }
-        let target = fs::read_link(&path)?;
-        path = path.parent().unwrap_or(Path::new(".")).join(target);
+        path = folder_of(&path).join(fs::read_link(&path)?);
     }
-    Err(io::Error::other("its links lead nowhere"))
+    Err(io::Error::other("too many symbolic links"))
 }
 
 /// What the user can mend is said as such.
 fn cannot(what: &str, path: &Path, error: &io::Error) -> Failure {
-    let sentence = format!("{} cannot {what}: {error}", path.display());
+    let sentence = format!("cannot {what} {}: {error}", path.display());
     match error.kind() {
         ErrorKind::StorageFull | ErrorKind::OutOfMemory | ErrorKind::Interrupted => {
             Failure::Unexpected(io::Error::new(error.kind(), sentence))

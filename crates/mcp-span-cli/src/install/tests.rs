@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::edit::Format;
-use super::entry::{Entry, Listed, Shape};
+use super::edit::{Format, Shape};
+use super::server::{ServerEntry, StdioServer};
 
 const JSON: Format = Format::Json { key: "mcpServers", shape: Shape::Plain };
 const TYPED: Format = Format::Json { key: "mcpServers", shape: Shape::Typed };
@@ -15,13 +15,13 @@ const TYPED: Format = Format::Json { key: "mcpServers", shape: Shape::Typed };
 /// The name that is installed; none of the generated ones.
 const NAME: &str = "new";
 
-fn entry() -> Entry {
+fn entry() -> StdioServer {
     let env = BTreeMap::from([("TOKEN".to_owned(), "a \"quoted\" \\ \u{7f} ü".to_owned())]);
     let args = ["https://example.com/mcp", "--header", "X: ${TOKEN}"].map(str::to_owned);
-    Entry { command: "/opt/bin/mcp-span".into(), args: args.into(), env }
+    StdioServer { command: "/opt/bin/mcp-span".into(), args: args.into(), env }
 }
 
-fn named<'a>(listed: &'a [Listed], name: &str) -> Option<&'a Listed> {
+fn named<'a>(listed: &'a [ServerEntry], name: &str) -> Option<&'a ServerEntry> {
     listed.iter().find(|listed| listed.name == name)
 }
 
@@ -140,10 +140,10 @@ proptest! {
 
     #[test]
     fn what_is_put_into_json_can_be_taken_out_again((before, count) in json_file()) {
-        let after = JSON.insert(&before, NAME, &entry()).unwrap();
+        let after = JSON.set(&before, NAME, &entry()).unwrap();
         prop_assert!(contains_all(&after, &before));
         let listed = JSON.list(&after).unwrap();
-        prop_assert_eq!(named(&listed, NAME).unwrap().entry.as_ref(), Some(&entry()));
+        prop_assert_eq!(named(&listed, NAME).unwrap().server.as_ref(), Some(&entry()));
         prop_assert_eq!(listed.len(), count.unwrap_or(0) + 1);
         let earlier = ["{}".to_owned(), before.clone()];
         prop_assert_eq!(&JSON.remove(&after, NAME, &earlier).unwrap(), &before);
@@ -158,24 +158,37 @@ proptest! {
 
     #[test]
     fn what_stands_between_others_in_json_goes_alone((before, _) in json_file()) {
-        let one = JSON.insert(&before, NAME, &entry()).unwrap();
-        let two = JSON.insert(&one, "newer", &entry()).unwrap();
+        let one = JSON.set(&before, NAME, &entry()).unwrap();
+        let two = JSON.set(&one, "newer", &entry()).unwrap();
         let only = JSON.remove(&two, NAME, &[]).unwrap();
         let listed = JSON.list(&only).unwrap();
         prop_assert!(named(&listed, NAME).is_none());
-        prop_assert_eq!(named(&listed, "newer").unwrap().entry.as_ref(), Some(&entry()));
+        prop_assert_eq!(named(&listed, "newer").unwrap().server.as_ref(), Some(&entry()));
         // In whatever order they go.
         let earlier = [before.clone()];
         prop_assert_eq!(JSON.remove(&JSON.remove(&two, "newer", &[]).unwrap(), NAME, &earlier), Ok(before));
     }
 
     #[test]
+    fn what_was_there_before_us_can_be_removed_and_its_neighbours_stay((before, _) in json_file()) {
+        let names = |text: &str| -> Vec<String> {
+            JSON.list(text).unwrap().into_iter().map(|entry| entry.name).collect()
+        };
+        for entry in JSON.list(&before).unwrap() {
+            let after = JSON.remove(&before, &entry.name, &[]).unwrap();
+            prop_assert!(contains_all(&before, &after));
+            let left: Vec<_> = names(&before).into_iter().filter(|n| *n != entry.name).collect();
+            prop_assert_eq!(names(&after), left);
+        }
+    }
+
+    #[test]
     fn an_entry_in_json_is_replaced_where_it_stands((before, _) in json_file()) {
-        let after = JSON.insert(&before, NAME, &entry()).unwrap();
-        let other = Entry { args: vec!["other".into()], ..Entry::default() };
-        let replaced = TYPED.replace(&after, NAME, &other).unwrap();
+        let after = JSON.set(&before, NAME, &entry()).unwrap();
+        let other = StdioServer { args: vec!["other".into()], ..StdioServer::default() };
+        let replaced = TYPED.set(&after, NAME, &other).unwrap();
         let listed = JSON.list(&replaced).unwrap();
-        prop_assert_eq!(named(&listed, NAME).unwrap().entry.as_ref(), Some(&other));
+        prop_assert_eq!(named(&listed, NAME).unwrap().server.as_ref(), Some(&other));
         prop_assert_eq!(
             JSON.remove(&replaced, NAME, &[]).unwrap(),
             JSON.remove(&after, NAME, &[]).unwrap()
@@ -184,19 +197,19 @@ proptest! {
 
     #[test]
     fn what_is_put_into_toml_can_be_taken_out_again(before in toml_file()) {
-        let after = Format::Toml.insert(&before, NAME, &entry()).unwrap();
+        let after = Format::Toml.set(&before, NAME, &entry()).unwrap();
         prop_assert!(after.starts_with(&before));
         let listed = Format::Toml.list(&after).unwrap();
-        prop_assert_eq!(named(&listed, NAME).unwrap().entry.as_ref(), Some(&entry()));
+        prop_assert_eq!(named(&listed, NAME).unwrap().server.as_ref(), Some(&entry()));
         let earlier = [before.clone()];
         prop_assert_eq!(&Format::Toml.remove(&after, NAME, &earlier).unwrap(), &before);
         if before.is_empty() || before.ends_with('\n') {
             prop_assert_eq!(&Format::Toml.remove(&after, NAME, &[]).unwrap(), &before);
         }
-        let other = Entry { command: "x".into(), ..Entry::default() };
-        let replaced = Format::Toml.replace(&after, NAME, &other).unwrap();
+        let other = StdioServer { command: "x".into(), ..StdioServer::default() };
+        let replaced = Format::Toml.set(&after, NAME, &other).unwrap();
         let list = Format::Toml.list(&replaced).unwrap();
-        prop_assert_eq!(named(&list, NAME).unwrap().entry.as_ref(), Some(&other));
+        prop_assert_eq!(named(&list, NAME).unwrap().server.as_ref(), Some(&other));
         prop_assert_eq!(list.len(), listed.len());
     }
 
@@ -204,8 +217,8 @@ proptest! {
     fn no_garbage_is_too_much(text in "[\\[\\]{}\",:=.#/*'a\\\\ \r\n\u{feff}0-9-]{0,60}") {
         for format in [JSON, Format::Toml] {
             let _ = format.list(&text);
-            let _ = format.insert(&text, NAME, &entry());
-            let _ = format.replace(&text, "a", &entry());
+            let _ = format.set(&text, NAME, &entry());
+            let _ = format.set(&text, "a", &entry());
             let _ = format.remove(&text, "a", std::slice::from_ref(&text));
         }
     }
@@ -218,7 +231,7 @@ proptest! {
         let cut: Vec<char> = text.chars().collect();
         let at = at.index(cut.len());
         let cut: String = cut[..at].iter().chain(&cut[at + 1..]).collect();
-        if let Ok(after) = JSON.insert(&cut, NAME, &entry()) {
+        if let Ok(after) = JSON.set(&cut, NAME, &entry()) {
             prop_assert!(named(&JSON.list(&after).unwrap(), NAME).is_some());
         }
     }
@@ -226,8 +239,8 @@ proptest! {
 
 fn inserted(before: &str) -> String {
     let args = vec!["https://example.com/mcp".to_owned()];
-    let entry = Entry { command: "mcp-span".into(), args, env: BTreeMap::new() };
-    JSON.insert(before, NAME, &entry).unwrap()
+    let entry = StdioServer { command: "mcp-span".into(), args, env: BTreeMap::new() };
+    JSON.set(before, NAME, &entry).unwrap()
 }
 
 #[test]
@@ -258,18 +271,25 @@ fn new_entries_look_like_their_neighbours() {
 }
 
 #[test]
+fn a_comment_does_not_swallow_what_follows_a_removed_server() {
+    let before = "{\"mcpServers\": { // mine\n  \"a\": {}, \"b\": {}\n}}";
+    let after = "{\"mcpServers\": { // mine\n   \"b\": {}\n}}";
+    assert_eq!(JSON.remove(before, "a", &[]).unwrap(), after);
+}
+
+#[test]
 fn what_cannot_be_read_is_named_with_its_place() {
     let fault = |text: &str| {
         let fault = JSON.list(text).unwrap_err();
         (fault.line, fault.column, fault.what)
     };
     for (text, line, column, part) in [
-        ("{\n  \"a\": 1\n  \"b\": 2\n}", 2, 9, "not JSON"),
+        ("{\n  \"a\": 1\n  \"b\": 2\n}", 2, 9, "invalid JSON"),
         ("{\n  \"mcpServers\": []\n}", 2, 17, "not an object"),
         ("[]", 1, 1, "not a JSON object"),
-        ("{'a': 1}", 1, 2, "not JSON"),
-        ("{} {}", 1, 4, "not JSON"),
-        ("{\"mcpServers\": {},\n\"mcpServers\": {}}", 2, 1, "a second time"),
+        ("{'a': 1}", 1, 2, "invalid JSON"),
+        ("{} {}", 1, 4, "invalid JSON"),
+        ("{\"mcpServers\": {},\n\"mcpServers\": {}}", 2, 1, "duplicate key"),
     ] {
         let found = fault(text);
         assert_eq!((found.0, found.1), (line, column), "{text}: {}", found.2);
@@ -280,12 +300,12 @@ fn what_cannot_be_read_is_named_with_its_place() {
         (fault.line, fault.column, fault.what)
     };
     for (text, line, column, part) in [
-        ("a = \n", 1, 5, "not TOML"),
+        ("a = \n", 1, 5, "invalid TOML"),
         ("[a]\nb = 1\nb = 2\n", 3, 1, "duplicate key"),
         ("[a]\n[b]\n[a]\n", 3, 2, "duplicate key"),
         ("x = 1\nmcp_servers = { a = {} }\n", 2, 1, "cannot be added to"),
         ("[[mcp_servers]]\n", 1, 1, "cannot be added to"),
-        ("a = 1__0\n", 1, 6, "not TOML"),
+        ("a = 1__0\n", 1, 6, "invalid TOML"),
     ] {
         let found = fault(text);
         assert_eq!((found.0, found.1), (line, column), "{text}: {}", found.2);
@@ -302,16 +322,16 @@ fn tables_are_found_in_every_form_that_toml_has() {
     let listed = Format::Toml.list(text).unwrap();
     let found: Vec<_> = listed.iter().map(|one| (one.name.as_str(), one.line)).collect();
     assert_eq!(found, [("a", 1), ("b", 4), ("c d", 5), ("e", 7)]);
-    let commands = listed.iter().map(|one| one.entry.as_ref().map(|entry| entry.command.as_str()));
+    let commands = listed.iter().map(|one| one.server.as_ref().map(|entry| entry.command.as_str()));
     assert_eq!(commands.collect::<Vec<_>>(), [Some("x"), Some("y"), None, Some("z")]);
-    assert_eq!(listed[1].entry.as_ref().unwrap().env["K"], "v");
-    assert_eq!(listed[3].entry.as_ref().unwrap().env["K"], "v");
+    assert_eq!(listed[1].server.as_ref().unwrap().env["K"], "v");
+    assert_eq!(listed[3].server.as_ref().unwrap().env["K"], "v");
     for name in ["a", "b", "c d", "e"] {
         let left = Format::Toml.list(&Format::Toml.remove(text, name, &[]).unwrap()).unwrap();
         assert_eq!(left.len(), 3, "{name}");
-        let replaced = Format::Toml.replace(text, name, &entry()).unwrap();
+        let replaced = Format::Toml.set(text, name, &entry()).unwrap();
         let list = Format::Toml.list(&replaced).unwrap();
-        assert_eq!(named(&list, name).unwrap().entry.as_ref(), Some(&entry()), "{replaced}");
+        assert_eq!(named(&list, name).unwrap().server.as_ref(), Some(&entry()), "{replaced}");
         assert_eq!(list.len(), 4, "{replaced}");
     }
 }

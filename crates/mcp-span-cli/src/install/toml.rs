@@ -5,84 +5,87 @@
 
 use std::ops::Range;
 
+use serde_json::Value;
 use toml_edit::{Document, Item, Key, Table};
 
-use super::edit::{Fault, line_of, newline, splice};
-use super::entry::{Entry, Listed};
+use super::edit::{SyntaxError, line_of, newline, splice};
+use super::server::{ServerEntry, StdioServer};
 
 /// What all servers are below of.
 const SERVERS: &str = "mcp_servers";
 
 /// The servers, in the order in which they come up.
-pub(super) fn list(text: &str) -> Result<Vec<Listed>, Fault> {
+pub(super) fn list(text: &str) -> Result<Vec<ServerEntry>, SyntaxError> {
     let document = parse(text)?;
     let Some(Item::Table(servers)) = document.as_table().get(SERVERS) else {
         return Ok(Vec::new());
     };
-    let mut listed: Vec<Listed> = servers
+    let mut listed: Vec<ServerEntry> = servers
         .iter()
-        .map(|(name, item)| Listed {
+        .map(|(name, item)| ServerEntry {
             name: name.to_owned(),
             line: parts(&document, name).first().map_or(1, |first| line_of(text, first.start)),
-            entry: entry(item),
+            server: serde_json::from_value(texts(item)).ok(),
         })
         .collect();
     listed.sort_by_key(|listed| listed.line);
     Ok(listed)
 }
 
-/// The text with another table at its end, where it changes the meaning of nothing else.
-pub(super) fn insert(text: &str, name: &str, entry: &Entry) -> Result<String, Fault> {
-    parse(text)?;
+/// The text with a table for `server`, in place of the one of that name, or at its end, where it
+/// changes the meaning of nothing else.
+pub(super) fn set(text: &str, name: &str, server: &StdioServer) -> Result<String, SyntaxError> {
+    let parts = parts(&parse(text)?, name);
     let newline = newline(text);
-    let gap = match text {
-        "" => String::new(),
-        text if text.ends_with('\n') => newline.to_owned(),
-        _ => newline.repeat(2),
+    let table = table(name, server, newline);
+    let Some(first) = parts.first() else {
+        let gap = match text {
+            "" => String::new(),
+            text if text.ends_with('\n') => newline.to_owned(),
+            _ => newline.repeat(2),
+        };
+        return Ok(format!("{text}{gap}{table}"));
     };
-    Ok(format!("{text}{gap}{}", table(name, entry, newline)))
-}
-
-/// The text with another table in the place of the one for `name`.
-pub(super) fn replace(text: &str, name: &str, entry: &Entry) -> Result<String, Fault> {
-    let document = parse(text)?;
-    let parts = parts(&document, name);
-    let Some(first) = parts.first() else { return Ok(text.to_owned()) };
-    // In the middle of another table a new one would take over what follows.
-    if header(&document, name).as_ref() != Some(first) {
-        return insert(&remove(text, name)?, name, entry);
+    // Without a header of its own it is in the middle of another table, where a new one would take
+    // over what follows.
+    if !text[first.start..].starts_with('[') {
+        return set(&remove(text, name)?, name, server);
     }
-    let mut changes: Vec<_> = parts.iter().map(|part| (lines(text, part), String::new())).collect();
-    if let Some((_, new)) = changes.first_mut() {
-        *new = table(name, entry, newline(text));
-    }
+    let mut changes = removals(text, &parts);
+    changes[0].1 = table;
     Ok(splice(text, &changes))
 }
 
 /// The text without the table and all that is below it; with its lines go comments at their ends,
 /// and the empty line before it.
-pub(super) fn remove(text: &str, name: &str) -> Result<String, Fault> {
-    let document = parse(text)?;
-    let parts = parts(&document, name);
-    let mut changes: Vec<_> = parts.iter().map(|part| (lines(text, part), String::new())).collect();
+pub(super) fn remove(text: &str, name: &str) -> Result<String, SyntaxError> {
+    let mut changes = removals(text, &parts(&parse(text)?, name));
     let end = changes.last().map_or(0, |(range, _)| range.end);
     if let Some((first, _)) = changes.first_mut() {
-        let before = &text[..first.start];
-        let rest = &text[end..];
-        let follows = rest.is_empty() || rest.starts_with(['\r', '\n']);
-        let blank = ["\n\r\n", "\n\n"].into_iter().find(|end| before.ends_with(end));
-        if let Some(blank) = blank.filter(|_| follows) {
-            first.start -= blank.len() - 1;
-        }
+        let is_end = text[end..].is_empty() || text[end..].starts_with(['\r', '\n']);
+        let blank = ["\r\n", "\n"].into_iter().find(|blank| {
+            text[..first.start].strip_suffix(blank).is_some_and(|before| before.ends_with('\n'))
+        });
+        first.start -= blank.filter(|_| is_end).map_or(0, str::len);
     }
     Ok(splice(text, &changes))
 }
 
+/// The whole lines that the parts of a server stand in, which they have for themselves.
+fn removals(text: &str, parts: &[Range<usize>]) -> Vec<(Range<usize>, String)> {
+    let lines = parts.iter().map(|part| {
+        let start = text[..part.start].rfind('\n').map_or(0, |at| at + 1);
+        let end = text[part.end..].find('\n').map_or(text.len(), |at| part.end + at + 1);
+        (start..end, String::new())
+    });
+    lines.collect()
+}
+
 /// A document whose servers can be added to.
-fn parse(text: &str) -> Result<Document<&str>, Fault> {
+fn parse(text: &str) -> Result<Document<&str>, SyntaxError> {
     let document = Document::parse(text).map_err(|error| {
         let at = error.span().map_or(text.len(), |span| span.start);
-        Fault::at(text, at, format!("this is not TOML: {}", error.message()))
+        SyntaxError::at(text, at, format!("invalid TOML: {}", error.message()))
     })?;
     let closed = match document.as_table().get_key_value(SERVERS) {
         Some((key, Item::Value(_))) => key.span(),
@@ -93,7 +96,7 @@ fn parse(text: &str) -> Result<Document<&str>, Fault> {
         "'{SERVERS}' is written in a form that cannot be added to: \
          write a table [{SERVERS}.NAME] for each server"
     );
-    Err(Fault::at(text, closed.map_or(0, |closed| closed.start), what))
+    Err(SyntaxError::at(text, closed.map_or(0, |closed| closed.start), what))
 }
 
 /// The places of all that is said about one server, in their order: headers, and values.
@@ -110,7 +113,10 @@ fn parts(document: &Document<&str>, name: &str) -> Vec<Range<usize>> {
 
 fn parts_of(key: &Key, item: &Item, into: &mut Vec<Range<usize>>) {
     let mut add = |table: &Table| {
-        into.extend(header_of(table));
+        // One that only dotted names, or headers of tables below it, speak of has no header.
+        if !table.is_implicit() && !table.is_dotted() {
+            into.extend(table.span());
+        }
         for (name, item) in table {
             if let Some(key) = table.key(name) {
                 parts_of(key, item, into);
@@ -128,53 +134,28 @@ fn parts_of(key: &Key, item: &Item, into: &mut Vec<Range<usize>>) {
     }
 }
 
-/// The header of a server's own table.
-fn header(document: &Document<&str>, name: &str) -> Option<Range<usize>> {
-    header_of(document.as_table().get(SERVERS)?.get(name)?.as_table()?)
+/// The texts below an item, as JSON would have them; nothing in place of all else.
+fn texts(item: &Item) -> Value {
+    if let Some(text) = item.as_str() {
+        return text.into();
+    }
+    if let Some(list) = item.as_array() {
+        return list.iter().map(toml_edit::Value::as_str).collect();
+    }
+    let Some(table) = item.as_table_like() else { return Value::Null };
+    Value::Object(table.iter().map(|(name, item)| (name.to_owned(), texts(item))).collect())
 }
 
-/// None of a table that only dotted names, or headers of tables below it, speak of.
-fn header_of(table: &Table) -> Option<Range<usize>> {
-    if table.is_implicit() || table.is_dotted() { None } else { table.span() }
-}
-
-/// The whole lines that a part stands in. It has them for itself.
-fn lines(text: &str, range: &Range<usize>) -> Range<usize> {
-    let start = text[..range.start].rfind('\n').map_or(0, |at| at + 1);
-    let end = text[range.end..].find('\n').map_or(text.len(), |at| range.end + at + 1);
-    start..end
-}
-
-/// What is said about a server, if that is a program to start.
-fn entry(item: &Item) -> Option<Entry> {
-    let members = item.as_table_like()?;
-    let args = match members.get("args") {
-        Some(args) => {
-            let text = |value: &toml_edit::Value| value.as_str().map(str::to_owned);
-            args.as_array()?.iter().map(text).collect::<Option<_>>()?
-        }
-        None => Vec::new(),
-    };
-    let env = match members.get("env") {
-        Some(env) => {
-            let pair = |(name, value): (&str, &Item)| Some((name.into(), value.as_str()?.into()));
-            env.as_table_like()?.iter().map(pair).collect::<Option<_>>()?
-        }
-        None => Default::default(),
-    };
-    Some(Entry { command: members.get("command")?.as_str()?.to_owned(), args, env })
-}
-
-fn table(name: &str, entry: &Entry, newline: &str) -> String {
-    let args: Vec<_> = entry.args.iter().map(|text| quoted(text)).collect();
+fn table(name: &str, server: &StdioServer, newline: &str) -> String {
+    let args: Vec<_> = server.args.iter().map(|text| quoted(text)).collect();
     let mut lines = vec![
         format!("[{SERVERS}.{}]", key(name)),
-        format!("command = {}", quoted(&entry.command)),
+        format!("command = {}", quoted(&server.command)),
         format!("args = [{}]", args.join(", ")),
     ];
-    if !entry.env.is_empty() {
+    if !server.env.is_empty() {
         let pairs =
-            entry.env.iter().map(|(name, value)| format!("{} = {}", key(name), quoted(value)));
+            server.env.iter().map(|(name, value)| format!("{} = {}", key(name), quoted(value)));
         lines.push(format!("env = {{ {} }}", pairs.collect::<Vec<_>>().join(", ")));
     }
     lines.iter().map(|line| format!("{line}{newline}")).collect()
@@ -187,7 +168,7 @@ fn key(name: &str) -> String {
 
 /// A basic string. Its escapes are those of JSON, and DEL needs one as well.
 fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007F")
+    Value::from(text).to_string().replace('\u{7f}', "\\u007F")
 }
 
 #[cfg(test)]

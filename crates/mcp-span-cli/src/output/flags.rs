@@ -7,6 +7,8 @@ use anstream::ColorChoice;
 use clap::builder::FalseyValueParser;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
+const VARIABLES: [&str; 2] = ["MCP_SPAN_COLOR", "MCP_SPAN_QUIET"];
+
 /// Like the choice of colours, which anstream keeps: there is one stderr.
 static IS_QUIET: AtomicBool = AtomicBool::new(false);
 
@@ -20,14 +22,14 @@ pub(crate) fn with_flags(command: Command) -> Command {
     let colour = Arg::new("color")
         .long("color")
         .value_name("WHEN")
-        .env("MCP_SPAN_COLOR")
+        .env(VARIABLES[0])
         .default_value("auto")
         .value_parser(["auto", "always", "never"])
         .help("Use colours: auto, always or never");
     let quiet = Arg::new("quiet")
         .short('q')
         .long("quiet")
-        .env("MCP_SPAN_QUIET")
+        .env(VARIABLES[1])
         .action(ArgAction::SetTrue)
         .value_parser(FalseyValueParser::new())
         .help("Print no progress, warnings or hints on stderr");
@@ -62,10 +64,15 @@ pub(crate) fn typed(words: Vec<OsString>) -> Vec<OsString> {
             _ => others.push(word),
         }
     }
-    // What is wrong with them is found by the whole parser.
-    let parser = with_flags(Command::new("flags").no_binary_name(true).ignore_errors(true));
-    if let Ok(matches) = parser.try_get_matches_from(&own) {
-        apply(&matches);
+    // Most often there is nothing to parse, and a client waits for the start.
+    if !own.is_empty() || VARIABLES.iter().any(|name| std::env::var_os(name).is_some()) {
+        // What is wrong with them is found by the whole parser.
+        let parser = with_flags(Command::new("flags").no_binary_name(true).ignore_errors(true));
+        parser.try_get_matches_from(&own).iter().for_each(apply);
+    }
+    if others.get(1).is_some_and(|word| word == "help") {
+        // The only command without any flag.
+        own.clear();
     }
     others.into_iter().chain(own).chain(words).collect()
 }
@@ -84,6 +91,7 @@ mod tests {
         assert_eq!(moved("m -q --color never tools u"), "m tools u -q --color never");
         assert_eq!(moved("m --color=auto tools -- p -q"), "m tools --color=auto -- p -q");
         assert_eq!(moved("m tools --color"), "m tools --color");
-        typed(Vec::new());
+        assert_eq!(moved("m -q help tools"), "m help tools");
+        apply(&with_flags(Command::new("none")).get_matches_from(["none"]));
     }
 }

@@ -93,6 +93,8 @@ impl Page {
         };
         let widths: Vec<usize> = (0..last).map(longest).collect();
         let start = indent + widths.iter().map(|width| width + 2).sum::<usize>();
+        let is_narrow = self.width.saturating_sub(start) < limits::LAST_COLUMN;
+        let below = if is_narrow { indent + 4 } else { start };
         let mut shown = String::new();
         for row in rows {
             let mut head = " ".repeat(indent);
@@ -104,11 +106,10 @@ impl Page {
             }
             let about = cell(row, last);
             // A name that is longer than its column has a line to itself.
-            if text::width(&head) > start && !about.is_empty() {
-                shown += &format!("{}\n", head.trim_end());
-                head = " ".repeat(start);
-            }
-            shown += &self.hanging(&head, start, &about);
+            shown += &match text::width(&head) > start && !about.is_empty() {
+                true => format!("{}\n{}", head.trim_end(), self.wrapped(below, &about)),
+                false => self.hanging(&head, start, &about),
+            };
         }
         shown
     }

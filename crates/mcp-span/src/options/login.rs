@@ -6,7 +6,7 @@ use ::url::Url;
 use serde_json::Map;
 
 use super::value::NO_URL;
-use super::{Context, OptionError, ServerOptions, Variables};
+use super::{Context, OptionError, ServerOptions};
 use crate::auth::oauth::{
     Bearer, CallbackPlace, Given, Grant, OAuthSettings, OneShot, PrivateKey, TokenStore,
 };
@@ -74,12 +74,14 @@ impl ServerOptions {
     }
 
     /// Where state is kept.
+    #[doc(hidden)]
     #[must_use]
     pub fn state_dir(&self, context: &Context) -> Option<PathBuf> {
         self.state_dir.clone().or_else(|| context.state_dir.clone())
     }
 
     /// What makes an ID token useless, for `--oauth-use-id-token`.
+    #[doc(hidden)]
     #[must_use]
     pub fn vain_id_token(&self) -> Option<String> {
         let (other, why) = match self.credential_source() {
@@ -285,19 +287,8 @@ pub fn is_callback_path(path: &str) -> bool {
     path.starts_with('/') && path.chars().all(is_plain)
 }
 
-/// Where programs keep what is neither configuration nor cache, by variables.
-#[must_use]
-pub fn state_dir(variables: &Variables) -> Option<PathBuf> {
-    let folder = variables.path("XDG_STATE_HOME").filter(|path| path.is_absolute());
-    let folder = folder.or_else(|| variables.path("LOCALAPPDATA").filter(|_| cfg!(windows)));
-    let folder = folder.or_else(|| Some(variables.path("HOME")?.join(".local/state")))?;
-    Some(folder.join("mcp-span"))
-}
-
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
 
     fn url(text: &str) -> Url {
@@ -365,15 +356,5 @@ mod tests {
             !is_callback_path("callback") && !is_callback_path("/a?b") && !is_callback_path("/ü")
         );
         assert!(!is_callback_host("evil.example") && !is_callback_host("0.0.0.0"));
-    }
-
-    #[test]
-    fn tokens_are_kept_where_state_is_kept() {
-        let of = |pairs: &[(&str, &str)]| state_dir(&Variables::new(pairs.iter().copied()));
-        let home = ("HOME", "/home/me");
-        assert_eq!(of(&[home]).unwrap(), Path::new("/home/me/.local/state/mcp-span"));
-        let both = of(&[home, ("XDG_STATE_HOME", "/state")]);
-        assert_eq!(both.unwrap(), Path::new("/state/mcp-span"));
-        assert_eq!(of(&[]), None);
     }
 }

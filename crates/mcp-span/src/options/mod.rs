@@ -38,7 +38,7 @@ mod value;
 pub use context::{Context, Variables};
 pub use credentials::CREDENTIAL_SOURCES;
 pub use headers::Header;
-pub use login::{is_callback_host, is_callback_path, state_dir};
+pub use login::{is_callback_host, is_callback_path};
 pub use origin::{OptionError, Origin};
 pub use proxy::{shown_proxy, usual_proxy_variables};
 pub use table::{Group, OPTIONS, OptionInfo, ServerOptions};
@@ -98,6 +98,7 @@ impl ServerOptions {
     /// # Errors
     ///
     /// Why it cannot have this value, in a sentence without the value.
+    #[doc(hidden)]
     pub fn set(
         &mut self,
         option: &'static OptionInfo,
@@ -110,6 +111,7 @@ impl ServerOptions {
     }
 
     /// What would be typed for an option; `None` if nothing is said about it.
+    #[doc(hidden)]
     #[must_use]
     pub fn texts(&self, option: &OptionInfo) -> Option<Vec<String>> {
         (option.texts)(self)
