@@ -5,8 +5,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use mcp_span::client::Spec;
-use mcp_span::manager::{Entry, Manager};
+use mcp_span::manager::Manager;
 use serde_json::Value;
 
 use crate::manager::{SERVER, child, hasty, url, with_tool};
@@ -50,7 +49,7 @@ async fn in_a_process_of_its_own() {
         "hanging-remote" => url(&hanging.url),
         "absent" => url(&nobody),
         "crashing" => child(&nursery, "hello; exit 3"),
-        _ => Entry::new(Spec::child(nursery.settings("exit 4"))),
+        _ => child(&nursery, "exit 4"),
     };
     let servers = SORTS.iter().flat_map(|(sort, count, _)| {
         (0..*count).map(move |number| (format!("{sort}-{number}"), entry(sort)))
@@ -62,7 +61,7 @@ async fn in_a_process_of_its_own() {
     for (sort, count, _) in SORTS.iter().filter(|(_, _, state)| *state == "ready") {
         for number in 0..*count {
             let (manager, name) = (manager.clone(), format!("{sort}-{number}"));
-            calls.spawn(async move { manager.call(&name, "x", Value::Null).await });
+            calls.spawn(async move { manager.call_on(&name, "x", Value::Null).await });
         }
     }
     for result in soon("all answers", calls.join_all()).await {

@@ -45,8 +45,11 @@
 //!   rest. `standing_in`: what a client is told while a person logs in.
 //! - `secure`: https, and which servers are trusted. `identity`: client certificates, and bad files.
 //!   `http2`: many requests on one connection.
-//! - `library`: the client of the library, over each transport. `examples`: its programs. `children`: servers that are child
-//!   processes. `manager`: many servers by their names. `hundred`: that many at once.
+//! - `library`: the client of the library, over each transport. `examples`: its programs.
+//!   `children`: servers that are child processes.
+//! - `manager`: many servers by their names. `manager_events`: what subscribers learn of them.
+//!   `manager_login`: those that want a login. `manager_config`: those with options.
+//!   `manager_tools`: names of tools, allow and deny lists. `hundred`: that many at once.
 //! - `commands_look`: lists of tools, resources and prompts. `commands_call`: calls. `commands_raw`:
 //!   reading, prompts, and any method. `commands_odd`: answers that fit no form.
 //!   `commands_terminal`: a person at a terminal.
@@ -140,6 +143,10 @@ mod login_list;
 mod login_process;
 mod login_words;
 mod manager;
+mod manager_config;
+mod manager_events;
+mod manager_login;
+mod manager_tools;
 mod modern;
 mod params;
 mod passthrough;

@@ -1,11 +1,13 @@
 //! The library's manager of many servers, with scripted servers and real child processes.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mcp_span::client::{Spec, Tool};
-use mcp_span::error::{Delivery, Kind};
-use mcp_span::manager::{Change, Entry, Events, Known, Manager, Options, Pauses, State};
+use mcp_span::manager::{
+    CachedLists, ListKind, ManagedServer, Manager, ManagerOptions, ServerChange, ServerEvent,
+    ServerEvents, ServerState,
+};
+use mcp_span::{Client, Delivery, ErrorKind};
 use serde_json::{Value, json};
 
 use crate::support::children::{Nursery, gone, is_there};
@@ -25,50 +27,68 @@ while read -r line; do
             mark=$((mark + 1))
             printf '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n'
             answer "$id" '{}' ;;
-        *) answer "$id" '{"pid":"'$$'"}' ;;
+        *) answer "$id" '{"structuredContent":"'$$'"}' ;;
     esac
 done
 note left politely
 "#;
 
-pub(crate) fn child(nursery: &Nursery, script: &str) -> Entry {
-    Entry::new(Spec::child(nursery.settings(script)))
+pub(crate) fn server(spec: Spec) -> ManagedServer {
+    ManagedServer::new(Client::builder(spec)).expect("a server")
 }
 
-pub(crate) fn url(url: &str) -> Entry {
+pub(crate) fn child(nursery: &Nursery, script: &str) -> ManagedServer {
+    server(Spec::child(nursery.settings(script)))
+}
+
+pub(crate) fn url(url: &str) -> ManagedServer {
     let mut spec = Spec::url(url.parse().expect("a URL"));
     spec.policy.away_wait = Duration::from_millis(300);
-    Entry::new(spec)
+    server(spec)
 }
 
 /// The usual pauses, twenty times faster.
-pub(crate) fn hasty() -> Options {
-    let ladder: Arc<[Duration]> = [25, 50, 100, 200].map(Duration::from_millis).into();
-    Options { pauses: Pauses { ladder, ..Pauses::default() }, ..Options::default() }
+pub(crate) fn hasty() -> ManagerOptions {
+    let mut options = ManagerOptions::default();
+    options.retry.pauses = [25, 50, 100, 200].map(Duration::from_millis).into();
+    options
 }
 
 fn lines(nursery: &Nursery, file: &str) -> usize {
     std::fs::read_to_string(nursery.path().join(file)).unwrap_or_default().lines().count()
 }
 
-fn tool(name: &str) -> Tool {
+pub(crate) fn tool(name: &str) -> Tool {
     let Value::Object(members) = json!({ "name": name }) else { unreachable!() };
     Tool(members)
 }
 
-/// The tools of the only server.
+/// The lists of a server that had this tool.
+pub(crate) fn cached(name: &str) -> CachedLists {
+    let mut cached = CachedLists::default();
+    cached.tools = [tool(name)].into();
+    cached
+}
+
+/// The tools of the only server, and whether they are current.
 fn tools(manager: &Manager) -> (Vec<String>, bool) {
-    let listing = manager.tools().remove(0);
-    (listing.items.iter().map(|tool| tool.name().to_owned()).collect(), listing.is_current)
+    let tools = manager.tools();
+    let names = tools.iter().map(|tool| tool.tool.name().to_owned()).collect();
+    (names, tools.iter().all(|tool| tool.is_current))
+}
+
+/// The next event of a manager that is open, for a reader that is quick.
+pub(crate) async fn next(events: &mut ServerEvents) -> ServerEvent {
+    events.next().await.expect("the manager is there").expect("nothing is missed")
 }
 
 /// Waits until `server` is in a state of this name.
-async fn until(events: &mut Events, server: &str, state: &str) -> State {
+pub(crate) async fn until(events: &mut ServerEvents, server: &str, state: &str) -> ServerState {
     let waiting = async {
         loop {
-            let event = events.next().await.expect("the manager is there");
+            let event = next(events).await;
             match event.change {
-                Change::State(now) if *event.server == *server && now.as_str() == state => {
+                ServerChange::State(now) if *event.server == *server && now.as_str() == state => {
                     return now;
                 }
                 _ => {}
@@ -79,9 +99,9 @@ async fn until(events: &mut Events, server: &str, state: &str) -> State {
 }
 
 /// Waits until the tools were listed anew.
-async fn listed(events: &mut Events) {
+pub(crate) async fn listed(events: &mut ServerEvents) {
     let waiting = async {
-        while !matches!(events.next().await.expect("the manager is there").change, Change::Tools) {}
+        while !matches!(next(events).await.change, ServerChange::List(ListKind::Tools)) {}
     };
     soon("a list of tools", waiting).await;
 }
@@ -107,21 +127,21 @@ async fn s1_46_last_known_tools_are_there_at_once_and_marked_until_the_server_ha
         _ => with_tool(request),
     })
     .await;
-    let known = Known { tools: vec![tool("old")], ..Known::default() };
-    let manager = Manager::start([("s", url(&server.url).known(known))], Options::default());
+    let manager =
+        Manager::start([("s", url(&server.url).cached(cached("old")))], ManagerOptions::default());
     let mut events = manager.events();
     assert_eq!(tools(&manager), (vec!["old".to_owned()], false));
-    assert_eq!(manager.state("s"), Some(State::Connecting { attempt: 1, why: None }));
+    assert_eq!(manager.state("s"), Some(ServerState::Connecting { attempt: 1, why: None }));
     server.saw("initialize").await;
     assert!(!manager.settled(Duration::from_millis(10)).await, "it holds, and that is seen");
     gate.open();
     until(&mut events, "s", "ready").await;
     listed(&mut events).await;
     assert_eq!(tools(&manager), (vec!["new".to_owned()], true));
-    assert_eq!(manager.known()["s"].tools, [tool("new")], "for the next run");
+    assert_eq!(manager.cached_lists()["s"], cached("new"), "for the next run");
     soon("goodbye", manager.close()).await;
     assert_eq!(tools(&manager), (vec!["new".to_owned()], false));
-    assert_eq!(manager.state("s"), Some(State::Closed));
+    assert_eq!(manager.state("s"), Some(ServerState::Closed));
     server.saw("DELETE").await;
 }
 
@@ -135,22 +155,25 @@ async fn a_slow_server_holds_up_nobody_and_a_broken_one_says_why() {
         ("hanging", url(&hanging.url)),
         ("demo", url(demo.url().as_str())),
         ("child", child(&nursery, SERVER)),
-        ("missing", Entry::new(Spec::child(missing))),
+        ("missing", server(Spec::child(missing))),
     ];
-    let manager = Manager::start(servers, Options::default());
-    let sum = soon("a sum", manager.call("demo", "add", json!({"a": 1, "b": 2}))).await.unwrap();
-    assert_eq!(sum["content"][0]["text"], "3");
-    soon("a call", manager.call("child", "x", Value::Null)).await.unwrap();
-    let failure = soon("an end", manager.call("missing", "x", Value::Null)).await.unwrap_err();
-    assert_eq!((failure.kind, failure.delivery), (Kind::Spawn, Delivery::NotDelivered));
+    let manager = Manager::start(servers, ManagerOptions::default());
+    let sum = soon("a sum", manager.call_on("demo", "add", json!({"a": 1, "b": 2}))).await.unwrap();
+    assert_eq!(sum.text(), "3");
+    soon("a call", manager.call_on("child", "x", Value::Null)).await.unwrap();
+    let failure = soon("an end", manager.call_on("missing", "x", Value::Null)).await.unwrap_err();
+    assert_eq!((failure.kind, failure.delivery), (ErrorKind::Spawn, Delivery::NotDelivered));
     let states = manager.states();
     assert_eq!(states["hanging"].as_str(), "connecting");
-    assert_eq!((&states["demo"], &states["child"]), (&State::Ready, &State::Ready));
+    assert_eq!((&states["demo"], &states["child"]), (&ServerState::Ready, &ServerState::Ready));
     let why = states["missing"].why().unwrap();
-    assert!(matches!(states["missing"], State::Failed(_)), "what cannot heal is not tried again");
+    assert!(
+        matches!(states["missing"], ServerState::Failed(_)),
+        "what cannot heal is not tried again"
+    );
     assert!(why.hint.as_ref().unwrap().contains("PATH"), "{why}");
-    let unknown = manager.call("nobody", "x", Value::Null).await.unwrap_err();
-    assert_eq!(unknown.hint.unwrap(), "There are: child, demo, hanging, missing");
+    let unknown = manager.call_on("nobody", "x", Value::Null).await.unwrap_err();
+    assert_eq!(unknown.hint.unwrap(), "Known servers: child, demo, hanging, missing");
     soon("goodbye", manager.close()).await;
     assert!(!is_there(&nursery.note("pid").await));
 }
@@ -160,12 +183,13 @@ async fn s1_45_a_crashed_program_is_restarted_and_its_call_is_not_repeated() {
     let nursery = Nursery::new();
     let manager = Manager::start([("c", child(&nursery, SERVER))], hasty());
     let mut events = manager.events();
-    let first = soon("a call", manager.call("c", "x", Value::Null)).await.unwrap();
-    let failure = soon("an end", manager.call("c", "crash", Value::Null)).await.unwrap_err();
-    assert_eq!((failure.kind, failure.delivery), (Kind::Closed, Delivery::Unknown));
+    let first = soon("a call", manager.call_on("c", "x", Value::Null)).await.unwrap();
+    let failure = soon("an end", manager.call_on("c", "crash", Value::Null)).await.unwrap_err();
+    assert_eq!((failure.kind, failure.delivery), (ErrorKind::Closed, Delivery::Unknown));
     // Who asks at once waits for the restart.
-    let second = soon("a call", manager.call("c", "x", Value::Null)).await.unwrap();
-    assert_ne!(first["pid"], second["pid"]);
+    let second = soon("a call", manager.call_on("c", "x", Value::Null)).await.unwrap();
+    let pid = |result: mcp_span::CallResult| result.structured::<String>().unwrap();
+    assert_ne!(pid(first), pid(second));
     assert_eq!((lines(&nursery, "starts"), lines(&nursery, "calls")), (2, 1));
     until(&mut events, "c", "ready").await;
     let connecting = until(&mut events, "c", "connecting").await;
@@ -182,7 +206,7 @@ async fn a_call_over_a_connection_that_is_gone_is_made_over_the_next() {
         let client = soon("a connection", manager.client("c")).await.unwrap();
         // It ends under the manager's hands: whoever is told so first, the call arrives.
         client.close().await;
-        soon("a call", manager.call("c", "x", Value::Null)).await.unwrap();
+        soon("a call", manager.call_on("c", "x", Value::Null)).await.unwrap();
     }
     assert_eq!(lines(&nursery, "starts"), 4);
     soon("goodbye", manager.close()).await;
@@ -198,8 +222,8 @@ async fn a_program_that_does_not_stay_up_is_left_alone() {
     let suspended = until(&mut events, "c", "suspended").await;
     assert!(suspended.why().unwrap().message.contains("exit status: 4"), "{suspended:?}");
     assert_eq!(lines(&nursery, "starts"), 6, "once, and five times more in half a minute");
-    let failure = soon("an end", manager.call("c", "x", Value::Null)).await.unwrap_err();
-    assert!(failure.message.contains("left alone"), "{failure}");
+    let failure = soon("an end", manager.call_on("c", "x", Value::Null)).await.unwrap_err();
+    assert!(failure.message.contains("suspended"), "{failure}");
     assert_eq!(lines(&nursery, "starts"), 6);
     soon("a try", manager.reconnect("c")).await.ok();
     assert!(lines(&nursery, "starts") > 6, "who says so has it tried again");
@@ -229,16 +253,16 @@ async fn many_callers_share_one_try() {
         _ => with_tool(request),
     })
     .await;
-    let manager = Manager::start([("s", url(&server.url))], Options::default());
+    let manager = Manager::start([("s", url(&server.url))], ManagerOptions::default());
     let mut calls = tokio::task::JoinSet::new();
     for _ in 0..50 {
         let manager = manager.clone();
-        calls.spawn(async move { manager.call("s", "x", Value::Null).await });
+        calls.spawn(async move { manager.call_on("s", "x", Value::Null).await });
     }
     server.saw("initialize").await;
     gate.open();
     for result in soon("all answers", calls.join_all()).await {
-        assert_eq!(result, Ok(json!({"did": "tools/call"})));
+        result.unwrap();
     }
     assert_eq!(server.all("initialize").len(), 1);
     assert_eq!(server.all("tools/call").len(), 50);
@@ -251,10 +275,10 @@ async fn a_remote_server_that_goes_away_is_degraded_and_comes_back_by_itself() {
     let address = server.url["http://".len()..].trim_end_matches("/mcp").parse().unwrap();
     let manager = Manager::start([("s", url(&server.url))], hasty());
     let mut events = manager.events();
-    soon("a call", manager.call("s", "x", Value::Null)).await.unwrap();
+    soon("a call", manager.call_on("s", "x", Value::Null)).await.unwrap();
     listed(&mut events).await;
     server.stop().await;
-    let failure = soon("an end", manager.call("s", "x", Value::Null)).await.unwrap_err();
+    let failure = soon("an end", manager.call_on("s", "x", Value::Null)).await.unwrap_err();
     assert_eq!(failure.delivery, Delivery::NotDelivered);
     let degraded = until(&mut events, "s", "degraded").await;
     assert_eq!(degraded.why().unwrap().kind, failure.kind);
@@ -269,7 +293,7 @@ async fn a_remote_server_that_goes_away_is_degraded_and_comes_back_by_itself() {
 }
 
 #[tokio::test]
-async fn a_remote_server_that_is_not_there_yet_is_tried_by_the_ladder() {
+async fn a_remote_server_that_is_not_there_yet_is_tried_with_growing_pauses() {
     let server = Server::start(with_tool).await;
     let (text, address) = (server.url.clone(), server.url["http://".len()..].to_owned());
     let address = address.trim_end_matches("/mcp").parse().unwrap();
@@ -278,7 +302,8 @@ async fn a_remote_server_that_is_not_there_yet_is_tried_by_the_ladder() {
     let mut events = manager.events();
     let waiting = async {
         loop {
-            let State::Connecting { attempt, why } = until(&mut events, "s", "connecting").await
+            let ServerState::Connecting { attempt, why } =
+                until(&mut events, "s", "connecting").await
             else {
                 unreachable!()
             };
@@ -288,11 +313,11 @@ async fn a_remote_server_that_is_not_there_yet_is_tried_by_the_ladder() {
         }
     };
     let why = soon("a second try", waiting).await;
-    assert_eq!(why.unwrap().kind, Kind::Connect, "the reason is known at once");
+    assert_eq!(why.unwrap().kind, ErrorKind::Connect, "the reason is known at once");
     let _server = Server::start_at(address, with_tool).await;
-    // Also if the ladder has ended by now: who calls has it tried.
+    // Also if the quick tries are over by now: who calls has it tried.
     let calling = async {
-        while let Err(failure) = manager.call("s", "x", Value::Null).await {
+        while let Err(failure) = manager.call_on("s", "x", Value::Null).await {
             assert_eq!(failure.delivery, Delivery::NotDelivered);
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
@@ -306,14 +331,14 @@ async fn a_remote_server_that_had_been_there_is_tried_quietly_until_it_is_back()
     let server = Server::start(with_tool).await;
     let address = server.url["http://".len()..].trim_end_matches("/mcp").parse().unwrap();
     let mut options = hasty();
-    options.pauses.quiet = Duration::from_millis(50);
-    options.pauses.reconnects = 1000;
+    options.retry.slow_pause = Duration::from_millis(50);
+    options.retry.max_reconnects = 1000;
     let manager = Manager::start([("s", url(&server.url))], options);
     let mut events = manager.events();
-    soon("a call", manager.call("s", "x", Value::Null)).await.unwrap();
+    soon("a call", manager.call_on("s", "x", Value::Null)).await.unwrap();
     server.stop().await;
     let failure = soon("an end", manager.reconnect("s")).await.unwrap_err();
-    assert_eq!((failure.kind, failure.is_retryable()), (Kind::Connect, true));
+    assert_eq!((failure.kind, failure.is_retryable()), (ErrorKind::Connect, true));
     until(&mut events, "s", "failed").await;
     let server = Server::start_at(address, with_tool).await;
     until(&mut events, "s", "ready").await;
@@ -332,24 +357,24 @@ async fn a_server_that_does_not_list_its_tools_is_ready_with_those_last_known() 
         _ => with_tool(request),
     })
     .await;
-    let known = Known { tools: vec![tool("old")], ..Known::default() };
-    let manager = Manager::start([("s", url(&server.url).known(known))], Options::default());
+    let manager =
+        Manager::start([("s", url(&server.url).cached(cached("old")))], ManagerOptions::default());
     assert!(manager.settled(PATIENCE).await, "there is nothing more to wait for");
     assert_eq!(tools(&manager), (vec!["old".to_owned()], false));
-    soon("a call", manager.call("s", "x", Value::Null)).await.unwrap();
-    assert_eq!(manager.state("s"), Some(State::Ready));
+    soon("a call", manager.call_on("s", "x", Value::Null)).await.unwrap();
+    assert_eq!(manager.state("s"), Some(ServerState::Ready));
     soon("goodbye", manager.close()).await;
 }
 
 #[tokio::test]
 async fn tools_that_have_changed_are_listed_anew() {
     let nursery = Nursery::new();
-    let manager = Manager::start([("c", child(&nursery, SERVER))], Options::default());
+    let manager = Manager::start([("c", child(&nursery, SERVER))], ManagerOptions::default());
     let mut events = manager.events();
     assert!(manager.settled(PATIENCE).await);
     assert_eq!(tools(&manager), (vec!["tool-1".to_owned()], true));
     listed(&mut events).await;
-    soon("a call", manager.call("c", "change", Value::Null)).await.unwrap();
+    soon("a call", manager.call_on("c", "change", Value::Null)).await.unwrap();
     listed(&mut events).await;
     assert_eq!(tools(&manager), (vec!["tool-2".to_owned()], true));
     soon("goodbye", manager.close()).await;
@@ -358,23 +383,23 @@ async fn tools_that_have_changed_are_listed_anew() {
 #[tokio::test]
 async fn servers_come_and_go_while_others_work() {
     let nursery = Nursery::new();
-    let manager = Manager::start([("a", child(&nursery, SERVER))], Options::default());
+    let manager = Manager::start([("a", child(&nursery, SERVER))], ManagerOptions::default());
     let other = Nursery::new();
     assert!(manager.add("b", child(&other, SERVER)));
     assert!(!manager.add("b", child(&other, SERVER)), "a name is taken once");
-    soon("a call", manager.call("b", "x", Value::Null)).await.unwrap();
+    soon("a call", manager.call_on("b", "x", Value::Null)).await.unwrap();
     let pid = other.note("pid").await;
     assert!(soon("goodbye", manager.remove("b")).await);
     assert!(!is_there(&pid) && manager.state("b").is_none());
     assert!(!manager.remove("b").await);
-    soon("a call", manager.call("a", "x", Value::Null)).await.unwrap();
+    soon("a call", manager.call_on("a", "x", Value::Null)).await.unwrap();
     let mut events = manager.events();
     soon("goodbye", manager.close()).await;
     until(&mut events, "a", "closed").await;
     assert!(events.next().await.is_none(), "and that was all");
     assert!(!manager.add("c", child(&other, SERVER)), "what is closed stays closed");
-    let failure = soon("an end", manager.call("a", "x", Value::Null)).await.unwrap_err();
-    assert_eq!((failure.kind, failure.delivery), (Kind::Closed, Delivery::NotDelivered));
+    let failure = soon("an end", manager.call_on("a", "x", Value::Null)).await.unwrap_err();
+    assert_eq!((failure.kind, failure.delivery), (ErrorKind::Closed, Delivery::NotDelivered));
 }
 
 #[tokio::test]
@@ -388,13 +413,13 @@ async fn closing_ends_programs_that_do_not_want_to_side_by_side() {
         .zip(scripts)
         .enumerate()
         .map(|(number, (nursery, script))| (number.to_string(), child(nursery, script)));
-    let manager = Manager::start(servers, Options::default());
+    let manager = Manager::start(servers, ManagerOptions::default());
     let mut pids = Vec::new();
     for nursery in &nurseries {
         pids.push(nursery.note("pid").await);
     }
     for name in ["2", "3"] {
-        soon("a call", manager.call(name, "x", Value::Null)).await.unwrap();
+        soon("a call", manager.call_on(name, "x", Value::Null)).await.unwrap();
     }
     let waiting = tokio::spawn({
         let manager = manager.clone();
@@ -412,48 +437,10 @@ async fn closing_ends_programs_that_do_not_want_to_side_by_side() {
 #[tokio::test]
 async fn dropping_is_closing() {
     let nursery = Nursery::new();
-    let manager = Manager::start([("c", child(&nursery, SERVER))], Options::default());
-    soon("a call", manager.call("c", "x", Value::Null)).await.unwrap();
+    let manager = Manager::start([("c", child(&nursery, SERVER))], ManagerOptions::default());
+    soon("a call", manager.call_on("c", "x", Value::Null)).await.unwrap();
     let pid = nursery.note("pid").await;
     drop(manager);
     gone(&pid).await;
     assert_eq!(nursery.note("left").await, "politely");
-}
-
-#[tokio::test]
-async fn the_servers_of_a_configuration_are_managed_and_a_wrong_one_harms_nobody() {
-    let remote = Server::start(|r| match &*r.what() {
-        "tools/list" => Reply::json(result(r.id(), r#"{"tools":[{"name":"far"}]}"#)),
-        _ => polite(r),
-    })
-    .await;
-    let text = format!(
-        r#"{{"mcpServers": {{
-            "far": {{"url": "{}", "timeout": 9}},
-            "near": {{"command": "{}", "args": ["demo"]}},
-            "wrong": {{"url": 7}},
-            "off": {{"command": "nothing", "disabled": true}}
-        }}}}"#,
-        remote.url,
-        env!("CARGO_BIN_EXE_mcp-span")
-    );
-    let config = mcp_span::config::read("servers.json", &text, &|_| None).unwrap();
-    assert!(config.faults().next().unwrap().to_string().starts_with("servers.json, line 4"));
-    let servers: Vec<_> = config
-        .servers()
-        .filter(|entry| entry.enabled)
-        .map(|entry| {
-            (
-                entry.name.clone(),
-                Entry::new(entry.options.resolve(&Default::default()).expect("a server")),
-            )
-        })
-        .collect();
-    let manager = Manager::start(servers, hasty());
-    manager.settled(PATIENCE).await;
-    let states: Vec<_> = manager.states().into_iter().collect();
-    assert!(states.iter().all(|(_, state)| matches!(state, State::Ready)), "{states:?}");
-    let sum = manager.call("near", "add", json!({"a": 2, "b": 40})).await.unwrap();
-    assert_eq!(sum["content"][0]["text"], "42");
-    manager.close().await;
 }

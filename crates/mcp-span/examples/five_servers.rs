@@ -1,11 +1,9 @@
-//! Five servers at once, each by its name; they are connected side by side, and come back to.
+//! Five servers at once, each by its name: they are connected side by side, and reconnected.
 #![expect(clippy::print_stdout, reason = "a program")]
 
 use std::time::Duration;
 
-use mcp_span::Demo;
-use mcp_span::client::Spec;
-use mcp_span::manager::{Entry, Manager, Options};
+use mcp_span::{Client, Demo, ManagedServer, Manager, ManagerOptions};
 use serde_json::json;
 
 #[tokio::main(flavor = "current_thread")]
@@ -17,21 +15,22 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 pub(crate) async fn run() -> Result<Vec<String>, Box<dyn std::error::Error>> {
-    let manager = Manager::start([("ada", Entry::new(demo().await?))], Options::default());
+    let manager = Manager::start([("ada", demo().await?)], ManagerOptions::default());
     for name in ["bob", "cid", "dot", "eve"] {
-        manager.add(name, Entry::new(demo().await?));
+        manager.add(name, demo().await?);
     }
     manager.settled(Duration::from_secs(5)).await;
     let mut lines = Vec::new();
-    for server in manager.tools() {
-        let sum = manager.call(&server.server, "add", json!({"a": 2, "b": 40})).await?;
-        let (tools, sum) = (server.items.len(), &sum["content"][0]["text"]);
-        lines.push(format!("{}: {tools} tools, and {sum}", server.server));
+    for tool in manager.tools() {
+        if tool.tool.name() == "add" {
+            let sum = manager.call(&tool.name, json!({"a": 2, "b": 40})).await?;
+            lines.push(format!("{}: {}", tool.name, sum.text()));
+        }
     }
     manager.close().await;
     Ok(lines)
 }
 
-async fn demo() -> std::io::Result<Spec> {
-    Ok(Spec::url(Demo::start().await?.url().clone()))
+async fn demo() -> Result<ManagedServer, Box<dyn std::error::Error>> {
+    Ok(ManagedServer::new(Client::builder(Demo::start().await?.url()))?)
 }

@@ -125,7 +125,7 @@ pub enum ErrorKind {
     InvalidRequest,
     /// The bridge shut down before the answer came.
     Shutdown,
-    /// The server answered with an error of its own ([`Error::rpc`]).
+    /// The server answered with an error of its own.
     #[serde(rename = "json-rpc")]
     Rpc,
 }

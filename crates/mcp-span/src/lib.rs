@@ -25,6 +25,7 @@
 //! |---|---|
 //! | call one tool once | [`call`] |
 //! | talk to one server | [`Client`], made by a [`ClientBuilder`] from a URL, a command or [`ServerOptions`] |
+//! | keep many servers, by name | [`Manager`] |
 //! | join a client to a server | [`Bridge`], over a [`Link`] |
 //! | know what went wrong | [`Error`], by its [`ErrorKind`] and [`Delivery`] |
 //! | try any of it | [`Demo`] |
@@ -100,6 +101,11 @@ pub use client::{
 pub use demo::Demo;
 #[doc(inline)]
 pub use error::{Delivery, Error, ErrorKind, RpcError, Stage};
+#[doc(inline)]
+pub use manager::{
+    CachedLists, Lagged, ListKind, ManagedServer, ManagedTool, Manager, ManagerOptions,
+    RetryPolicy, ServerChange, ServerEvent, ServerEvents, ServerList, ServerState, ToolFilter,
+};
 #[doc(inline)]
 pub use options::{Context, Header, LogFormat, LogLevel, OptionError, ServerOptions, Variables};
 #[doc(inline)]

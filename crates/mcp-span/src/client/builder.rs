@@ -334,17 +334,26 @@ impl ClientBuilder {
     ///
     /// As [`Self::connect`]; also when it was given up.
     pub async fn connect_unless(self, unwanted: impl Future<Output = ()>) -> Result<Client, Error> {
-        let Self { place, context, mut options, handlers, timeouts } = self;
-        if !handlers.0.is_empty() {
-            options.handler = Some(Arc::new(handlers));
+        if let Place::Link(link) = self.place {
+            let options = self.handlers.put_into(self.options);
+            return Client::over(link, self.timeouts, options, unwanted).await;
         }
-        match place {
-            Place::Options(server) => {
-                Client::connect(server.resolve(&context)?, options, unwanted).await
+        let (spec, options) = self.into_server()?;
+        Client::connect(spec, options, unwanted).await
+    }
+
+    /// The server and the client's side of the connection, for who connects again and again.
+    pub(crate) fn into_server(self) -> Result<(Spec, Options), Error> {
+        let spec = match self.place {
+            Place::Options(server) => server.resolve(&self.context)?,
+            Place::Spec(spec) => *spec,
+            Place::Link(_) => {
+                let text = "A link is connected once only: give the server's URL or command";
+                let kind = crate::ErrorKind::InvalidRequest;
+                return Err(Error::new(kind, text).not_delivered());
             }
-            Place::Spec(spec) => Client::connect(*spec, options, unwanted).await,
-            Place::Link(link) => Client::over(link, timeouts, options, unwanted).await,
-        }
+        };
+        Ok((spec, self.handlers.put_into(self.options)))
     }
 
     fn set(mut self, change: impl FnOnce(&mut ServerOptions)) -> Self {
@@ -358,6 +367,15 @@ impl ClientBuilder {
 /// Handlers by the method that they answer.
 #[derive(Clone, Default)]
 struct Handlers(HashMap<String, Arc<dyn Handler>>);
+
+impl Handlers {
+    fn put_into(self, mut options: Options) -> Options {
+        if !self.0.is_empty() {
+            options.handler = Some(Arc::new(self));
+        }
+        options
+    }
+}
 
 impl Handler for Handlers {
     fn answer(&self, asked: ServerRequest) -> Answering {

@@ -1,129 +1,112 @@
-//! What changes, told to as many as want to hear it.
+//! What happens to the servers of a manager, for any number of subscribers.
 
+use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
 use futures_core::Stream;
-use tokio::sync::mpsc;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
 
-use super::State;
-use crate::limits;
+use super::{ListKind, ServerState};
+use crate::client::Notification;
 
-/// Something has changed with one server.
-#[derive(Clone, Debug)]
-pub struct Event {
-    /// Its name.
-    pub server: Arc<str>,
-    /// What has changed.
-    pub change: Change,
-    /// So many events before this one were missed, because they were not taken in time.
-    pub missed: u64,
-}
-
-/// What can change.
+/// Something that has happened to one server.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum Change {
-    /// How it stands with the server.
-    State(State),
-    /// Its tools were listed anew; see [`Manager::tools`](super::Manager::tools).
-    Tools,
-    /// Its resources were.
-    Resources,
-    /// Its prompts were.
-    Prompts,
+pub struct ServerEvent {
+    /// The name of the server.
+    pub server: Arc<str>,
+    /// What has happened.
+    pub change: ServerChange,
 }
 
-/// Events as they happen; they end when the manager is closed or gone.
-#[derive(Debug)]
-pub struct Events(mpsc::Receiver<Event>);
+/// What can happen to a server.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum ServerChange {
+    /// The server is in another state.
+    State(ServerState),
+    /// The server has listed this anew; see [`Manager::tools`](super::Manager::tools) and its
+    /// siblings.
+    List(ListKind),
+    /// The server has sent a notification.
+    Notification(Notification),
+}
 
-impl Events {
-    /// The next one; `None` when there will be no more.
-    pub async fn next(&mut self) -> Option<Event> {
-        self.0.recv().await
+/// A subscriber was too slow: the oldest events, this many, are lost to it.
+///
+/// States and lists can be asked for again; notifications cannot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("missed {0} events")]
+pub struct Lagged(pub u64);
+
+/// The events of all servers, in order, across reconnects; they end when the manager is closed.
+// A broadcast channel cannot be polled: a future waits for the next event.
+pub struct ServerEvents(Pin<Box<dyn Future<Output = Received> + Send>>);
+
+/// What a receiver has got, and the receiver for the next one.
+type Received = (Result<ServerEvent, RecvError>, Receiver<ServerEvent>);
+
+impl ServerEvents {
+    pub(super) fn new(receiver: Receiver<ServerEvent>) -> Self {
+        Self(Box::pin(receive(receiver)))
+    }
+
+    /// The next event; `None` when there will be no more.
+    pub async fn next(&mut self) -> Option<Result<ServerEvent, Lagged>> {
+        poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await
     }
 }
 
-impl Stream for Events {
-    type Item = Event;
+async fn receive(mut receiver: Receiver<ServerEvent>) -> Received {
+    (receiver.recv().await, receiver)
+}
 
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Event>> {
-        self.0.poll_recv(cx)
+impl Stream for ServerEvents {
+    type Item = Result<ServerEvent, Lagged>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let (received, receiver) = ready!(self.0.as_mut().poll(context));
+        self.0 = Box::pin(receive(receiver));
+        Poll::Ready(match received {
+            Ok(event) => Some(Ok(event)),
+            Err(RecvError::Lagged(missed)) => Some(Err(Lagged(missed))),
+            Err(RecvError::Closed) => None,
+        })
     }
 }
 
-/// Those who listen; `None` when there is nothing more to hear.
-#[derive(Debug)]
-pub(super) struct Listeners(Mutex<Option<Vec<Listener>>>);
-
-#[derive(Debug)]
-struct Listener {
-    sender: mpsc::Sender<Event>,
-    missed: u64,
-}
-
-impl Default for Listeners {
-    fn default() -> Self {
-        Self(Mutex::new(Some(Vec::new())))
-    }
-}
-
-impl Listeners {
-    pub(super) fn add(&self) -> Events {
-        let (sender, receiver) = mpsc::channel(limits::MANAGER_EVENTS);
-        if let Some(listeners) = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
-            listeners.push(Listener { sender, missed: 0 });
-        }
-        Events(receiver)
-    }
-
-    /// That was all.
-    pub(super) fn end(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
-    }
-
-    /// Tells all. A slow one misses some, and learns how many: no server waits for it.
-    pub(super) fn tell(&self, server: &Arc<str>, change: &Change) {
-        let mut listeners = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(listeners) = &mut *listeners else { return };
-        listeners.retain_mut(|listener| {
-            let (server, change) = (Arc::clone(server), change.clone());
-            let event = Event { server, change, missed: listener.missed };
-            match listener.sender.try_send(event) {
-                Ok(()) => listener.missed = 0,
-                Err(mpsc::error::TrySendError::Full(_)) => listener.missed += 1,
-                Err(mpsc::error::TrySendError::Closed(_)) => return false,
-            }
-            true
-        });
+impl std::fmt::Debug for ServerEvents {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ServerEvents").finish_non_exhaustive()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use tokio::sync::broadcast;
+
     use super::*;
 
     #[tokio::test]
-    async fn a_slow_listener_learns_what_it_has_missed_and_holds_up_nobody() {
-        let (listeners, server) = (Listeners::default(), Arc::from("a"));
-        let (mut slow, gone) = (listeners.add(), listeners.add());
-        drop(gone);
-        for _ in 0..limits::MANAGER_EVENTS + 3 {
-            listeners.tell(&server, &Change::Tools);
+    async fn a_slow_subscriber_learns_how_many_events_it_has_missed() {
+        let (sender, receiver) = broadcast::channel(4);
+        let mut events = ServerEvents::new(receiver);
+        for number in 0..7 {
+            let server = number.to_string().into();
+            sender
+                .send(ServerEvent { server, change: ServerChange::List(ListKind::Tools) })
+                .unwrap();
         }
-        let count = listeners.0.lock().unwrap().as_ref().map(Vec::len);
-        assert_eq!(count, Some(1), "who is gone is forgotten");
-        for _ in 0..limits::MANAGER_EVENTS {
-            assert_eq!(slow.next().await.unwrap().missed, 0);
+        drop(sender);
+        assert_eq!(events.next().await.unwrap().unwrap_err(), Lagged(3));
+        for number in 3..7 {
+            let event = events.next().await.unwrap().unwrap();
+            assert_eq!(*event.server, *number.to_string());
         }
-        listeners.tell(&server, &Change::State(State::Ready));
-        let heard = slow.next().await.unwrap();
-        assert_eq!((&*heard.server, heard.missed), ("a", 3));
-        assert!(matches!(heard.change, Change::State(State::Ready)));
-        listeners.end();
-        assert!(slow.next().await.is_none());
-        assert!(listeners.add().next().await.is_none(), "nothing comes after the end");
+        assert!(events.next().await.is_none());
+        assert!(events.next().await.is_none(), "nothing comes after the end");
     }
 }

@@ -1,214 +1,155 @@
-//! What servers list: what was last known, and whether that is what they say now.
+//! The lists of one server: as last known, and whether that is what it says now.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Change, State};
-use crate::client::{Client, Item, Prompt, Resource, Tool};
+use super::ServerState;
+use crate::client::{Client, Item, Prompt, Resource, ResourceTemplate, Tool};
 use crate::error::Error;
 
-/// What a server has listed, to be kept between two runs of a program.
+/// What a server has listed, to be kept from one run of a program to the next.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Known {
+#[non_exhaustive]
+pub struct CachedLists {
     /// Its tools.
-    pub tools: Vec<Tool>,
+    pub tools: Arc<[Tool]>,
     /// Its resources.
-    pub resources: Vec<Resource>,
+    pub resources: Arc<[Resource]>,
+    /// Its resource templates.
+    pub resource_templates: Arc<[ResourceTemplate]>,
     /// Its prompts.
-    pub prompts: Vec<Prompt>,
+    pub prompts: Arc<[Prompt]>,
 }
 
-/// A list of one server's.
+/// A list of one server.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Listing<T> {
-    /// The server's name.
+#[non_exhaustive]
+pub struct ServerList<T> {
+    /// The name of the server.
     pub server: Arc<str>,
-    /// What it has listed.
+    /// What the server has listed.
     pub items: Arc<[T]>,
-    /// Whether the server is there and has not said since that this has changed. If not, this is
-    /// what was last known.
+    /// Whether the server is connected and has announced no change since. If not, this is what was
+    /// last known.
     pub is_current: bool,
 }
 
-/// A list, without the name of whose it is.
-#[derive(Clone, Debug)]
-pub(super) struct Shelf<T> {
-    pub(super) items: Arc<[T]>,
-    pub(super) is_current: bool,
-    /// Nothing more is to be expected of this connection, unless the server tells of a change.
-    is_settled: bool,
+/// The kinds of lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ListKind {
+    /// Tools.
+    Tools,
+    /// Resources.
+    Resources,
+    /// Resource templates.
+    ResourceTemplates,
+    /// Prompts.
+    Prompts,
 }
 
-impl<T: Clone + PartialEq> Shelf<T> {
-    fn new(items: Vec<T>) -> Self {
-        Self { items: items.into(), is_current: false, is_settled: false }
-    }
+impl ListKind {
+    pub(super) const ALL: [Self; 4] =
+        [Self::Tools, Self::Resources, Self::ResourceTemplates, Self::Prompts];
 
-    /// Gives back whether that is any different from what was known.
-    fn put(&mut self, items: Vec<T>) -> bool {
-        let is_new = *self.items != *items;
-        if is_new {
-            self.items = items.into();
+    /// The lists that may have changed when a server sends this notification.
+    pub(super) fn changed_by(notification: &str) -> &'static [Self] {
+        match notification {
+            "notifications/tools/list_changed" => &[Self::Tools],
+            // The protocol has no notification of its own for templates.
+            "notifications/resources/list_changed" => &[Self::Resources, Self::ResourceTemplates],
+            "notifications/prompts/list_changed" => &[Self::Prompts],
+            _ => &[],
         }
-        let is_news = is_new || !self.is_current;
-        (self.is_current, self.is_settled) = (true, true);
-        is_news
     }
+}
 
-    fn doubt(&mut self) {
-        (self.is_current, self.is_settled) = (false, false);
-    }
+/// Whether a list is what the server says now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum ListStatus {
+    /// It is what was last known.
+    #[default]
+    Stale,
+    /// The server was asked for it; `again`: it has changed since.
+    Asked { again: bool },
+    /// The server has listed it.
+    Current,
+    /// The server does not list it: what was last known stays.
+    Unlisted,
 }
 
 /// All that a program can see of one server without asking anybody.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct View {
-    pub(super) state: State,
-    pub(super) tools: Shelf<Tool>,
-    pub(super) resources: Shelf<Resource>,
-    pub(super) prompts: Shelf<Prompt>,
+    pub(super) state: ServerState,
+    pub(super) cached: CachedLists,
+    /// By [`ListKind`].
+    pub(super) status: [ListStatus; ListKind::ALL.len()],
 }
 
 impl View {
-    pub(super) fn new(state: State, known: Known) -> Self {
-        Self {
-            state,
-            tools: Shelf::new(known.tools),
-            resources: Shelf::new(known.resources),
-            prompts: Shelf::new(known.prompts),
-        }
+    pub(super) fn new(state: ServerState, cached: CachedLists) -> Self {
+        Self { state, cached, status: Default::default() }
     }
 
-    pub(super) fn known(&self) -> Known {
-        Known {
-            tools: self.tools.items.to_vec(),
-            resources: self.resources.items.to_vec(),
-            prompts: self.prompts.items.to_vec(),
-        }
+    pub(super) fn is_current(&self, kind: ListKind) -> bool {
+        self.status[kind as usize] == ListStatus::Current
     }
 
-    /// Whether all is there that comes without waiting for the world to change.
+    /// Whether nothing more comes unless the world changes.
     pub(super) fn is_settled(&self) -> bool {
+        let is_listed = |status| matches!(status, ListStatus::Current | ListStatus::Unlisted);
         match self.state {
-            State::Connecting { .. } => false,
-            State::Ready => {
-                self.tools.is_settled && self.resources.is_settled && self.prompts.is_settled
-            }
+            ServerState::Connecting { .. } => false,
+            ServerState::Ready => self.status.into_iter().all(is_listed),
             _ => true,
         }
     }
 
-    /// Gives back whether that is news.
-    pub(super) fn put(&mut self, listed: Listed) -> bool {
-        match listed {
-            Listed::Tools(items) => self.tools.put(items),
-            Listed::Resources(items) => self.resources.put(items),
-            Listed::Prompts(items) => self.prompts.put(items),
-        }
-    }
-
-    pub(super) fn is_current(&self, sort: Sort) -> bool {
-        match sort {
-            Sort::Tools => self.tools.is_current,
-            Sort::Resources => self.resources.is_current,
-            Sort::Prompts => self.prompts.is_current,
-        }
-    }
-
-    /// The server will not list it: what was known stays.
-    pub(super) fn settle(&mut self, sort: Sort) {
-        match sort {
-            Sort::Tools => self.tools.is_settled = true,
-            Sort::Resources => self.resources.is_settled = true,
-            Sort::Prompts => self.prompts.is_settled = true,
-        }
-    }
-
-    /// It may have changed.
-    pub(super) fn doubt(&mut self, sort: Sort) {
-        match sort {
-            Sort::Tools => self.tools.doubt(),
-            Sort::Resources => self.resources.doubt(),
-            Sort::Prompts => self.prompts.doubt(),
+    /// The lists may have changed. What the server was asked for is still to come.
+    pub(super) fn mark_stale(&mut self) {
+        for status in &mut self.status {
+            if !matches!(status, ListStatus::Asked { .. }) {
+                *status = ListStatus::Stale;
+            }
         }
     }
 }
 
-/// The sorts of lists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sort {
-    Tools,
-    Resources,
-    Prompts,
-}
+/// Puts a list into its place.
+pub(super) type Update = Box<dyn FnOnce(&mut CachedLists) + Send>;
 
-impl Sort {
-    pub(super) const ALL: [Self; 3] = [Self::Tools, Self::Resources, Self::Prompts];
-
-    /// The one that has changed when a server says this.
-    pub(super) fn changed_by(notification: &str) -> Option<Self> {
-        match notification {
-            "notifications/tools/list_changed" => Some(Self::Tools),
-            "notifications/resources/list_changed" => Some(Self::Resources),
-            "notifications/prompts/list_changed" => Some(Self::Prompts),
-            _ => None,
+/// Asks for a list.
+pub(super) async fn fetch(client: &Client, kind: ListKind) -> Result<Update, Error> {
+    match kind {
+        ListKind::Tools => fetch_into(client, |cached| &mut cached.tools).await,
+        ListKind::Resources => fetch_into(client, |cached| &mut cached.resources).await,
+        ListKind::ResourceTemplates => {
+            fetch_into(client, |cached| &mut cached.resource_templates).await
         }
-    }
-
-    pub(super) fn change(self) -> Change {
-        match self {
-            Self::Tools => Change::Tools,
-            Self::Resources => Change::Resources,
-            Self::Prompts => Change::Prompts,
-        }
-    }
-
-    fn capability(self) -> &'static str {
-        match self {
-            Self::Tools => Tool::CAPABILITY,
-            Self::Resources => Resource::CAPABILITY,
-            Self::Prompts => Prompt::CAPABILITY,
-        }
-    }
-
-    fn none(self) -> Listed {
-        match self {
-            Self::Tools => Listed::Tools(Vec::new()),
-            Self::Resources => Listed::Resources(Vec::new()),
-            Self::Prompts => Listed::Prompts(Vec::new()),
-        }
+        ListKind::Prompts => fetch_into(client, |cached| &mut cached.prompts).await,
     }
 }
 
-/// A list of one sort.
-#[derive(Debug)]
-pub(super) enum Listed {
-    Tools(Vec<Tool>),
-    Resources(Vec<Resource>),
-    Prompts(Vec<Prompt>),
-}
-
-/// Asks for a list. A server that does not have such a thing has none of it.
-pub(super) async fn list(client: &Client, sort: Sort) -> Result<Listed, Error> {
-    if !client.has_capability(sort.capability()) {
-        return Ok(sort.none());
-    }
-    let listed = match sort {
-        Sort::Tools => client.tools().await.map(Listed::Tools),
-        Sort::Resources => client.resources().await.map(Listed::Resources),
-        Sort::Prompts => client.prompts().await.map(Listed::Prompts),
+async fn fetch_into<T: Item + Send + Sync + 'static>(
+    client: &Client,
+    place: fn(&mut CachedLists) -> &mut Arc<[T]>,
+) -> Result<Update, Error> {
+    let listed = match client.has_capability(T::CAPABILITY) {
+        true => client.list::<T>().await,
+        false => Ok(Vec::new()),
     };
-    match listed {
-        Err(failure) if failure.rpc.is_some() && failure.code() == METHOD_NOT_FOUND => {
-            Ok(sort.none())
-        }
-        listed => listed,
-    }
+    let items = match listed {
+        // Servers with resources need not know of templates.
+        Err(error) if error.code() == METHOD_NOT_FOUND => Vec::new(),
+        listed => listed?,
+    };
+    Ok(Box::new(move |cached| *place(cached) = items.into()))
 }
 
-/// JSON-RPC's code for what a server does not know.
+/// JSON-RPC's code for a method that a server does not have.
 const METHOD_NOT_FOUND: i64 = -32601;
 
 #[cfg(test)]
@@ -217,35 +158,34 @@ mod tests {
 
     use super::*;
 
-    fn tool(name: &str) -> Tool {
-        let Value::Object(members) = json!({"name": name, "x-own": 1}) else { unreachable!() };
-        Tool(members)
+    fn cached(tool: &str) -> CachedLists {
+        let Value::Object(members) = json!({"name": tool, "x-own": 1}) else { unreachable!() };
+        CachedLists { tools: [Tool(members)].into(), ..CachedLists::default() }
     }
 
     #[test]
-    fn what_was_known_is_shown_and_marked_until_the_server_has_spoken() {
-        // S1-46
-        let known = Known { tools: vec![tool("a")], ..Known::default() };
-        let mut view = View::new(State::Ready, known.clone());
-        assert_eq!((&*view.tools.items, view.tools.is_current), (&[tool("a")][..], false));
+    fn a_view_is_settled_when_each_list_is_there_or_refused() {
+        let mut view = View::new(ServerState::Ready, cached("a"));
+        assert!(!view.is_settled() && !view.is_current(ListKind::Tools));
+        view.status = [ListStatus::Current; 4];
+        view.status[ListKind::Prompts as usize] = ListStatus::Unlisted;
+        assert!(view.is_settled() && view.is_current(ListKind::Tools));
+        assert!(!view.is_current(ListKind::Prompts));
+        view.status[ListKind::Resources as usize] = ListStatus::Asked { again: true };
         assert!(!view.is_settled());
-        assert!(view.put(Listed::Tools(vec![tool("a")])), "that it is true is news");
-        assert!(!view.put(Listed::Tools(vec![tool("a")])));
-        assert!(view.put(Listed::Tools(vec![tool("b")])));
-        view.settle(Sort::Prompts);
-        view.put(Listed::Resources(Vec::new()));
-        assert!(view.is_settled() && view.tools.is_current && !view.prompts.is_current);
-        view.doubt(Sort::Tools);
-        assert_eq!((&*view.tools.items, view.tools.is_current), (&[tool("b")][..], false));
-        assert!(!view.is_settled());
+        view.mark_stale();
+        assert_eq!(view.status[ListKind::Tools as usize], ListStatus::Stale);
+        let resources = view.status[ListKind::Resources as usize];
+        assert_eq!(resources, ListStatus::Asked { again: true }, "its answer is still to come");
+        view.state = ServerState::Closed;
+        assert!(view.is_settled());
     }
 
     #[test]
-    fn what_is_kept_between_runs_comes_back_with_all_its_members() {
-        let known = Known { tools: vec![tool("a")], ..Known::default() };
-        let text = serde_json::to_string(&known).unwrap();
+    fn cached_lists_come_back_with_all_their_members() {
+        let text = serde_json::to_string(&cached("a")).unwrap();
         assert!(text.contains(r#""tools":[{"name":"a","x-own":1}]"#), "{text}");
-        assert_eq!(serde_json::from_str::<Known>(&text).unwrap(), known);
-        assert_eq!(serde_json::from_str::<Known>("{}").unwrap(), Known::default());
+        assert_eq!(serde_json::from_str::<CachedLists>(&text).unwrap(), cached("a"));
+        assert_eq!(serde_json::from_str::<CachedLists>("{}").unwrap(), CachedLists::default());
     }
 }

@@ -1,45 +1,56 @@
-//! How it stands with one server, and what each thing that happens leads to. Pure.
+//! The state of one server, and what each thing that happens leads to. Pure.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::breaker::Breaker;
-use super::ladder::Ladder;
-use super::{Options, Pauses};
+use super::RetryPolicy;
+use super::backoff::RetryBackoff;
+use super::breaker::{CircuitBreaker, TooMany};
 use crate::error::Error;
 use crate::limits;
 
-/// How it stands with a server.
+/// The state of a server.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum State {
-    /// It is being connected to, or started.
+pub enum ServerState {
+    /// The server is being connected to, or its program started.
     Connecting {
         /// Which try this is, or will be after a pause; 1 is the first.
         attempt: u32,
-        /// Why the one before has failed, or why the connection has ended.
+        /// Why the last try failed, or why the connection has ended.
         why: Option<Arc<Error>>,
     },
-    /// It is there.
+    /// The server waits for a person to log in. It is connected to as soon as that is done.
+    #[non_exhaustive]
+    NeedsLogin {
+        /// The page to open.
+        url: Arc<str>,
+        /// The same in words, with the code to enter where there is one.
+        why: Arc<Error>,
+    },
+    /// The server is connected.
     Ready,
-    /// It was there, and is looked for; the next success shows that it is back.
+    /// The server could not be reached over a connection that stands. It is pinged until it answers.
     Degraded(Arc<Error>),
-    /// It is not there. Who wants something of it has it tried again; a remote server that had been
-    /// there is also tried again now and then.
+    /// The server cannot be connected to. A caller has it tried again; a remote server that had been
+    /// connected is also tried again now and then.
     Failed(Arc<Error>),
-    /// It does not stay up, and is left alone for a while.
+    /// The server ends again and again, and is left alone for a while.
     Suspended(Arc<Error>),
-    /// Nothing more is wanted of it.
+    /// The server was removed, or the manager closed.
     Closed,
 }
 
-impl State {
+impl ServerState {
     /// The stable text form.
     #[must_use]
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Connecting { .. } => "connecting",
+            Self::NeedsLogin { .. } => "needs-login",
             Self::Ready => "ready",
             Self::Degraded(_) => "degraded",
             Self::Failed(_) => "failed",
@@ -53,7 +64,10 @@ impl State {
     pub fn why(&self) -> Option<&Error> {
         match self {
             Self::Connecting { why, .. } => why.as_deref(),
-            Self::Degraded(why) | Self::Failed(why) | Self::Suspended(why) => Some(why),
+            Self::NeedsLogin { why, .. }
+            | Self::Degraded(why)
+            | Self::Failed(why)
+            | Self::Suspended(why) => Some(why),
             Self::Ready | Self::Closed => None,
         }
     }
@@ -61,315 +75,311 @@ impl State {
 
 /// What is to be done now; `W` is somebody who waits for a connection.
 #[derive(Debug)]
-pub(super) enum Step<W> {
+pub(super) enum Action<W> {
     /// Connect, or start the program.
-    Start,
+    Connect,
     /// Find out whether the server is back.
-    Probe,
+    Ping,
     /// Here is the connection.
     Serve(W),
-    /// There is none.
-    Refuse(W, Refusal),
+    /// There is none, because of this state.
+    Refuse(W, ServerState),
 }
 
-/// Why somebody gets no connection.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Refusal {
-    /// The server is not there.
-    Failed(Arc<Error>),
-    /// It is left alone.
-    Suspended(Arc<Error>),
-    /// It takes longer than one wanted to wait.
-    NotYet(Option<Arc<Error>>),
-    /// Nothing more is wanted of it.
-    Closed,
-}
-
-/// What is going on.
 #[derive(Clone, Debug, PartialEq)]
 enum Phase {
-    /// A try is under way. `is_last`: if it fails, no quick one follows.
-    Trying {
+    /// A try is under way; `is_last`: no quick one follows it.
+    Connecting {
         is_last: bool,
     },
-    /// The next try follows soon.
+    /// The next quick try is at `until`.
     Pausing {
-        until: Instant,
-    },
-    /// Connected; `trouble` if there is doubt about it.
-    Up {
-        trouble: Option<Trouble>,
-    },
-    /// All tries have failed; `until` is the next quiet one.
-    Down {
         until: Option<Instant>,
     },
-    /// Too many tries; `until` is when they go on by themselves.
+    Ready,
+    /// The next ping is at `ping_at`; `None` while one is under way.
+    Degraded {
+        ping_at: Option<Instant>,
+    },
+    /// All quick tries have failed; the next slow one is at `until`.
+    Failed {
+        until: Option<Instant>,
+    },
+    /// There were too many tries.
     Suspended {
         until: Option<Instant>,
     },
     Closed,
 }
 
-#[derive(Clone, Debug, PartialEq)]
-struct Trouble {
-    why: Arc<Error>,
-    /// When it is looked whether the server is back; `None` while it is.
-    probe_at: Option<Instant>,
-}
-
-/// One server, without its wires and its clock.
+/// The state machine of one server, without its connections and its clock.
 #[derive(Debug)]
 pub(super) struct Machine<W> {
     phase: Phase,
-    ladder: Ladder,
-    breaker: Breaker,
+    backoff: RetryBackoff,
+    breaker: CircuitBreaker,
     /// Those who wait for a connection, and until when.
     waiting: Vec<(W, Instant)>,
     why: Option<Arc<Error>>,
+    /// What a person has to do, if a login is pending.
+    login: Option<ServerState>,
+    /// How long those who wait do so while a login is pending.
+    login_wait: Duration,
     attempt: u32,
     last_start: Instant,
     is_remote: bool,
-    has_been_up: bool,
+    has_been_ready: bool,
+    actions: VecDeque<Action<W>>,
 }
 
 impl<W> Machine<W> {
-    /// A server whose first try begins now: the caller makes it.
-    pub(super) fn begin(is_remote: bool, options: &Options, now: Instant) -> Self {
-        let Pauses { reconnects, window, .. } = options.pauses;
+    /// A server that is connected to right now: the first action says so.
+    pub(super) fn new(
+        is_remote: bool,
+        retry: &RetryPolicy,
+        login_wait: Duration,
+        now: Instant,
+    ) -> Self {
         Self {
-            phase: Phase::Trying { is_last: false },
-            ladder: Ladder::new(options.pauses.clone()),
-            breaker: Breaker::new(reconnects, window),
+            phase: Phase::Connecting { is_last: false },
+            backoff: RetryBackoff::new(retry.clone()),
+            breaker: CircuitBreaker::new(retry.max_reconnects, retry.window),
             waiting: Vec::new(),
             why: None,
+            login: None,
+            login_wait,
             attempt: 1,
             last_start: now,
             is_remote,
-            has_been_up: false,
+            has_been_ready: false,
+            actions: VecDeque::from([Action::Connect]),
         }
     }
 
-    pub(super) fn state(&self) -> State {
-        let is_pausing = matches!(self.phase, Phase::Pausing { .. });
-        let (attempt, why) = (self.attempt.saturating_add(is_pausing.into()), self.why.clone());
-        match (&self.phase, &self.why) {
-            (Phase::Closed, _) => State::Closed,
-            (Phase::Up { trouble: None }, _) => State::Ready,
-            (Phase::Up { trouble: Some(trouble) }, _) => State::Degraded(Arc::clone(&trouble.why)),
-            (Phase::Suspended { .. }, Some(why)) => State::Suspended(Arc::clone(why)),
-            // What is tried once more on somebody's wish has failed until it succeeds.
-            (Phase::Down { .. } | Phase::Trying { is_last: true }, Some(why)) => {
-                State::Failed(Arc::clone(why))
+    /// What is to be done next.
+    pub(super) fn next_action(&mut self) -> Option<Action<W>> {
+        self.actions.pop_front()
+    }
+
+    pub(super) fn state(&self) -> ServerState {
+        let connecting = |attempt| ServerState::Connecting { attempt, why: self.why.clone() };
+        match (&self.phase, &self.login, &self.why) {
+            (Phase::Closed, ..) => ServerState::Closed,
+            (Phase::Connecting { .. } | Phase::Ready | Phase::Degraded { .. }, Some(login), _) => {
+                login.clone()
             }
-            _ => State::Connecting { attempt, why },
+            (Phase::Ready, ..) => ServerState::Ready,
+            (Phase::Degraded { .. }, _, Some(why)) => ServerState::Degraded(Arc::clone(why)),
+            (Phase::Suspended { .. }, _, Some(why)) => ServerState::Suspended(Arc::clone(why)),
+            // What is tried once more for a caller has failed until it succeeds.
+            (Phase::Failed { .. } | Phase::Connecting { is_last: true }, _, Some(why)) => {
+                ServerState::Failed(Arc::clone(why))
+            }
+            (Phase::Pausing { .. }, ..) => connecting(self.attempt.saturating_add(1)),
+            _ => connecting(self.attempt),
         }
     }
 
-    /// Somebody wants the connection, and waits for it until then.
-    pub(super) fn want(&mut self, waiter: W, until: Instant, now: Instant) -> Vec<Step<W>> {
-        match &self.phase {
-            Phase::Up { .. } => return vec![Step::Serve(waiter)],
-            Phase::Closed => return vec![Step::Refuse(waiter, Refusal::Closed)],
-            Phase::Trying { .. } | Phase::Pausing { .. } => {}
-            Phase::Down { .. } | Phase::Suspended { .. } => {
+    /// A caller wants the connection, and waits for it until then.
+    pub(super) fn want(&mut self, waiter: W, until: Instant, now: Instant) {
+        match self.phase {
+            Phase::Ready | Phase::Degraded { .. } => {
+                return self.actions.push_back(Action::Serve(waiter));
+            }
+            Phase::Closed => return self.refuse(waiter),
+            Phase::Connecting { .. } | Phase::Pausing { .. } => {}
+            Phase::Failed { .. } | Phase::Suspended { .. } => {
                 let is_soon = now < self.last_start + limits::RECONNECT_ON_USE;
-                if is_soon || !self.breaker.allows(now) {
-                    return vec![Step::Refuse(waiter, self.refusal())];
+                if is_soon || self.breaker.count(now).is_err() {
+                    return self.refuse(waiter);
                 }
-                self.waiting.push((waiter, until));
-                return self.start(true, now);
+                self.start(true, now);
             }
         }
-        self.waiting.push((waiter, until));
-        Vec::new()
+        self.wait(waiter, until, now);
+    }
+
+    /// A caller wants another connection, and answers for it. A try that is under way is that
+    /// already.
+    pub(super) fn reconnect(&mut self, waiter: W, until: Instant, now: Instant) {
+        if self.phase == Phase::Closed {
+            return self.refuse(waiter);
+        }
+        self.wait(waiter, until, now);
+        self.backoff.reset();
+        self.breaker.reset();
+        if let Phase::Connecting { is_last } = &mut self.phase {
+            *is_last = false;
+        } else {
+            self.attempt = 0;
+            self.start(false, now);
+        }
     }
 
     /// The try has succeeded.
-    pub(super) fn connected(&mut self) -> Vec<Step<W>> {
-        if !matches!(self.phase, Phase::Trying { .. }) {
-            return Vec::new();
+    pub(super) fn connected(&mut self) {
+        if !matches!(self.phase, Phase::Connecting { .. }) {
+            return;
         }
-        self.phase = Phase::Up { trouble: None };
+        self.phase = Phase::Ready;
         self.why = None;
-        self.has_been_up = true;
+        self.has_been_ready = true;
         self.attempt = 0;
-        self.ladder.reset();
-        self.waiting.drain(..).map(|(waiter, _)| Step::Serve(waiter)).collect()
+        self.backoff.reset();
+        self.actions.extend(self.waiting.drain(..).map(|(waiter, _)| Action::Serve(waiter)));
     }
 
     /// The try has failed.
-    pub(super) fn failed(&mut self, why: Error, now: Instant) -> Vec<Step<W>> {
-        let Phase::Trying { is_last } = self.phase else { return Vec::new() };
+    pub(super) fn failed(&mut self, why: Error, now: Instant) {
+        let Phase::Connecting { is_last } = self.phase else { return };
         let may_heal = why.may_heal();
         self.why = Some(Arc::new(why));
-        if !may_heal {
-            self.phase = Phase::Down { until: None };
-            return self.refuse_all();
+        match may_heal {
+            true => self.pause(is_last, now),
+            // A person has to mend it.
+            false => self.give_up(None),
         }
-        if is_last { self.give_up(now) } else { self.pause(now) }
     }
 
     /// The connection has ended by itself.
-    pub(super) fn lost(&mut self, why: Error, now: Instant) -> Vec<Step<W>> {
-        if !matches!(self.phase, Phase::Up { .. }) {
-            return Vec::new();
+    pub(super) fn lost(&mut self, why: Error, now: Instant) {
+        if self.is_connected() {
+            self.why = Some(Arc::new(why));
+            self.backoff.reset();
+            self.pause(false, now);
         }
-        self.why = Some(Arc::new(why));
-        self.ladder.reset();
-        self.pause(now)
     }
 
     /// The server could not be reached over a connection that stands.
-    pub(super) fn troubled(&mut self, why: Error, now: Instant) -> Vec<Step<W>> {
-        let Phase::Up { trouble } = &mut self.phase else { return Vec::new() };
-        let why = Arc::new(why);
-        match trouble {
-            // Many calls fail at once; one of them has it looked after.
-            Some(trouble) => trouble.why = why,
-            None => {
-                let pause = self.ladder.climb().unwrap_or_else(|| self.ladder.rest());
-                *trouble = Some(Trouble { why, probe_at: Some(now + pause) });
-            }
+    pub(super) fn unreachable(&mut self, why: Error, now: Instant) {
+        if !self.is_connected() {
+            return;
         }
-        Vec::new()
-    }
-
-    /// It was looked for in vain.
-    pub(super) fn missed(&mut self, why: Error, now: Instant) -> Vec<Step<W>> {
-        if let Phase::Up { trouble: Some(trouble) } = &mut self.phase {
-            let pause = self.ladder.climb().unwrap_or_else(|| self.ladder.rest());
-            *trouble = Trouble { why: Arc::new(why), probe_at: Some(now + pause) };
-        }
-        Vec::new()
-    }
-
-    /// The server has answered. Gives back whether that was in doubt.
-    pub(super) fn worked(&mut self) -> bool {
-        let Phase::Up { trouble } = &mut self.phase else { return false };
-        self.ladder.reset();
-        trouble.take().is_some()
-    }
-
-    /// Somebody wants another connection, whatever there is; they answer for it. A try that is
-    /// under way is that already.
-    pub(super) fn reconnect(&mut self, waiter: W, until: Instant, now: Instant) -> Vec<Step<W>> {
-        if self.phase == Phase::Closed {
-            return vec![Step::Refuse(waiter, Refusal::Closed)];
-        }
-        self.waiting.push((waiter, until));
-        self.ladder.reset();
-        self.breaker.reset();
-        match &mut self.phase {
-            Phase::Trying { is_last } => {
-                *is_last = false;
-                Vec::new()
-            }
-            _ => {
-                self.attempt = 0;
-                self.start(false, now)
-            }
+        self.why = Some(Arc::new(why));
+        // Many calls fail at once: one ping is enough.
+        if let Phase::Ready | Phase::Degraded { ping_at: None } = self.phase {
+            let ping_at = Some(now + self.backoff.next_pause());
+            self.phase = Phase::Degraded { ping_at };
         }
     }
 
-    /// Nothing more is wanted.
-    pub(super) fn close(&mut self) -> Vec<Step<W>> {
+    /// The server has answered.
+    pub(super) fn answered(&mut self) {
+        if let Phase::Degraded { .. } = self.phase {
+            self.phase = Phase::Ready;
+            self.why = None;
+            self.backoff.reset();
+        }
+    }
+
+    /// A login is pending, as this state says, or is over.
+    pub(super) fn login(&mut self, login: Option<ServerState>, now: Instant) {
+        self.login = login;
+        if self.login.is_some() {
+            let soonest = now + self.login_wait;
+            self.waiting.iter_mut().for_each(|(_, until)| *until = soonest.min(*until));
+        }
+    }
+
+    /// The server is wanted no more.
+    pub(super) fn close(&mut self) {
         self.phase = Phase::Closed;
-        self.refuse_all()
+        self.refuse_all();
     }
 
     /// When [`Self::tick`] is due.
     pub(super) fn wake_at(&self) -> Option<Instant> {
-        let phase = match &self.phase {
-            Phase::Pausing { until } => Some(*until),
-            Phase::Down { until } | Phase::Suspended { until } => *until,
-            Phase::Up { trouble: Some(trouble) } => trouble.probe_at,
-            Phase::Up { trouble: None } | Phase::Trying { .. } | Phase::Closed => None,
+        let phase = match self.phase {
+            Phase::Pausing { until } | Phase::Failed { until } | Phase::Suspended { until } => {
+                until
+            }
+            Phase::Degraded { ping_at } => ping_at,
+            Phase::Connecting { .. } | Phase::Ready | Phase::Closed => None,
         };
-        let patience = self.waiting.iter().map(|(_, until)| *until).min();
-        [phase, patience].into_iter().flatten().min()
+        let waits = self.waiting.iter().map(|(_, until)| *until);
+        phase.into_iter().chain(waits).min()
     }
 
-    /// What time brings.
-    pub(super) fn tick(&mut self, now: Instant) -> Vec<Step<W>> {
-        let mut steps = self.end_patience(now);
+    /// Does what is due.
+    pub(super) fn tick(&mut self, now: Instant) {
+        let state = self.state();
+        let late = self.waiting.extract_if(.., |(_, until)| *until <= now);
+        self.actions.extend(late.map(|(waiter, _)| Action::Refuse(waiter, state.clone())));
         match &mut self.phase {
-            Phase::Pausing { until } if *until <= now => steps.extend(self.start_or_suspend(now)),
-            Phase::Down { until: Some(until) } | Phase::Suspended { until: Some(until) }
-                if *until <= now =>
+            Phase::Pausing { until } | Phase::Failed { until } | Phase::Suspended { until }
+                if until.is_some_and(|until| until <= now) =>
             {
-                if self.breaker.allows(now) {
-                    steps.extend(self.start(true, now));
-                } else {
-                    *until = self.breaker.has_room_at(now);
-                }
+                self.try_again(now);
             }
-            Phase::Up { trouble: Some(trouble) }
-                if trouble.probe_at.is_some_and(|at| at <= now) =>
-            {
-                trouble.probe_at = None;
-                steps.push(Step::Probe);
+            Phase::Degraded { ping_at } if ping_at.is_some_and(|at| at <= now) => {
+                *ping_at = None;
+                self.actions.push_back(Action::Ping);
             }
             _ => {}
         }
-        steps
     }
 
-    fn end_patience(&mut self, now: Instant) -> Vec<Step<W>> {
-        let late = self.waiting.extract_if(.., |(_, until)| *until <= now);
-        let refusal = Refusal::NotYet(self.why.clone());
-        late.map(|(waiter, _)| Step::Refuse(waiter, refusal.clone())).collect()
+    fn is_connected(&self) -> bool {
+        matches!(self.phase, Phase::Ready | Phase::Degraded { .. })
     }
 
-    fn start(&mut self, is_last: bool, now: Instant) -> Vec<Step<W>> {
-        self.phase = Phase::Trying { is_last };
+    fn start(&mut self, is_last: bool, now: Instant) {
+        self.phase = Phase::Connecting { is_last };
         self.attempt = self.attempt.saturating_add(1);
         self.last_start = now;
-        vec![Step::Start]
+        self.actions.push_back(Action::Connect);
     }
 
-    fn start_or_suspend(&mut self, now: Instant) -> Vec<Step<W>> {
-        if self.breaker.allows(now) {
-            return self.start(false, now);
-        }
-        let goes_on = self.is_remote && self.has_been_up;
-        let rest = goes_on.then(|| self.ladder.rest());
-        let until = rest.map(|rest| (now + rest).max(self.breaker.has_room_at(now)));
-        self.phase = Phase::Suspended { until };
-        self.refuse_all()
-    }
-
-    /// Before the next quick try; after the last of them there is none.
-    fn pause(&mut self, now: Instant) -> Vec<Step<W>> {
-        match self.ladder.climb() {
-            Some(pause) => {
-                self.phase = Phase::Pausing { until: now + pause };
-                Vec::new()
+    /// A pause is over: starts the next try, unless there were too many.
+    fn try_again(&mut self, now: Instant) {
+        match self.breaker.count(now) {
+            Ok(()) => self.start(!matches!(self.phase, Phase::Pausing { .. }), now),
+            Err(TooMany { until }) => {
+                let until = self.slow_try(now).map(|at| at.max(until));
+                self.phase = Phase::Suspended { until };
+                self.refuse_all();
             }
-            None => self.give_up(now),
         }
     }
 
-    fn give_up(&mut self, now: Instant) -> Vec<Step<W>> {
-        let goes_on = self.is_remote && self.has_been_up;
-        let until = goes_on.then(|| now + self.ladder.rest());
-        self.phase = Phase::Down { until };
-        self.refuse_all()
+    /// Waits for the next quick try, or gives up if there is none.
+    fn pause(&mut self, is_last: bool, now: Instant) {
+        match self.backoff.next_quick_pause() {
+            Some(pause) if !is_last => self.phase = Phase::Pausing { until: Some(now + pause) },
+            _ => {
+                let until = self.slow_try(now);
+                self.give_up(until);
+            }
+        }
     }
 
-    fn refuse_all(&mut self) -> Vec<Step<W>> {
-        let refusal = self.refusal();
+    /// When the next slow try is. A program, or a server that never was there, has none.
+    fn slow_try(&mut self, now: Instant) -> Option<Instant> {
+        let goes_on = self.is_remote && self.has_been_ready;
+        goes_on.then(|| now + self.backoff.next_slow_pause())
+    }
+
+    fn give_up(&mut self, until: Option<Instant>) {
+        self.phase = Phase::Failed { until };
+        self.refuse_all();
+    }
+
+    fn wait(&mut self, waiter: W, until: Instant, now: Instant) {
+        let until = match self.login {
+            Some(_) => until.min(now + self.login_wait),
+            None => until,
+        };
+        self.waiting.push((waiter, until));
+    }
+
+    fn refuse(&mut self, waiter: W) {
+        self.actions.push_back(Action::Refuse(waiter, self.state()));
+    }
+
+    fn refuse_all(&mut self) {
+        let state = self.state();
         let refused = self.waiting.drain(..);
-        refused.map(|(waiter, _)| Step::Refuse(waiter, refusal.clone())).collect()
-    }
-
-    fn refusal(&self) -> Refusal {
-        match (&self.phase, &self.why) {
-            (Phase::Closed, _) => Refusal::Closed,
-            (Phase::Suspended { .. }, Some(why)) => Refusal::Suspended(Arc::clone(why)),
-            (_, Some(why)) => Refusal::Failed(Arc::clone(why)),
-            (_, None) => Refusal::NotYet(None),
-        }
+        self.actions.extend(refused.map(|(waiter, _)| Action::Refuse(waiter, state.clone())));
     }
 }
 

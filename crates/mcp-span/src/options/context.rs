@@ -83,6 +83,7 @@ impl Variables {
 
 impl ServerOptions {
     /// The variables that options name as places of secrets: no process has to know them.
+    #[doc(hidden)]
     pub fn secret_variables(&self) -> impl Iterator<Item = &String> {
         [
             &self.bearer_env,

@@ -127,6 +127,7 @@ impl ServerOptions {
     /// # Errors
     ///
     /// When the file cannot be read.
+    #[doc(hidden)]
     pub fn header_lines(&self) -> Result<Vec<(String, String)>, OptionError> {
         self.header_file.as_deref().map_or_else(|| Ok(Vec::new()), read_file)
     }

@@ -74,12 +74,14 @@ impl ServerOptions {
     }
 
     /// Where state is kept.
+    #[doc(hidden)]
     #[must_use]
     pub fn state_dir(&self, context: &Context) -> Option<PathBuf> {
         self.state_dir.clone().or_else(|| context.state_dir.clone())
     }
 
     /// What makes an ID token useless, for `--oauth-use-id-token`.
+    #[doc(hidden)]
     #[must_use]
     pub fn vain_id_token(&self) -> Option<String> {
         let (other, why) = match self.credential_source() {

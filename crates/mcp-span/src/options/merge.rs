@@ -28,6 +28,7 @@ impl ServerOptions {
     }
 
     /// Whether it is said which server is meant.
+    #[doc(hidden)]
     #[must_use]
     pub fn names_server(&self) -> bool {
         self.url.is_some() || self.mcp_hub.is_some() || self.command.is_some()
@@ -74,6 +75,7 @@ impl ServerOptions {
     }
 
     /// The option that says where credentials come from.
+    #[doc(hidden)]
     #[must_use]
     pub fn credential_source(&self) -> Option<&'static str> {
         [

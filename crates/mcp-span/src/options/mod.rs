@@ -98,6 +98,7 @@ impl ServerOptions {
     /// # Errors
     ///
     /// Why it cannot have this value, in a sentence without the value.
+    #[doc(hidden)]
     pub fn set(
         &mut self,
         option: &'static OptionInfo,
@@ -110,6 +111,7 @@ impl ServerOptions {
     }
 
     /// What would be typed for an option; `None` if nothing is said about it.
+    #[doc(hidden)]
     #[must_use]
     pub fn texts(&self, option: &OptionInfo) -> Option<Vec<String>> {
         (option.texts)(self)

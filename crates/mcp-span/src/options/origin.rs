@@ -74,6 +74,7 @@ impl From<OptionError> for Error {
 
 impl ServerOptions {
     /// What an option is called where it was set.
+    #[doc(hidden)]
     #[must_use]
     pub fn label(&self, name: &str) -> String {
         match (self.origins.get(name), super::find(name)) {
@@ -84,6 +85,7 @@ impl ServerOptions {
     }
 
     /// Where an option was set; `None` if it was not, or by a program.
+    #[doc(hidden)]
     #[must_use]
     pub fn origin(&self, name: &str) -> Option<&Origin> {
         self.origins.get(name)

@@ -27,6 +27,7 @@ impl ServerOptions {
     /// # Errors
     ///
     /// When an option cannot be used, with the place where it was set.
+    #[doc(hidden)]
     pub fn resolve(&self, context: &Context) -> Result<Spec, OptionError> {
         // What a variable stands for may be part of a URL.
         let clean = |error: OptionError| {
@@ -121,6 +122,7 @@ impl ServerOptions {
     }
 
     /// Knows the secrets that came with the options.
+    #[doc(hidden)]
     #[must_use]
     pub fn scrubber(&self) -> Scrubber {
         let scrubber = Scrubber::default();
