@@ -1,6 +1,9 @@
 //! Managed servers with the options of a configuration file: credentials, certificates, proxies.
 
-use mcp_span::{Client, ErrorKind, ManagedServer, Manager, ServerOptions, ServerState, config};
+use mcp_span::{
+    Client, Config, ConfigEntry, ErrorKind, ManagedServer, Manager, ServerOptions, ServerState,
+    Variables,
+};
 use serde_json::{Value, json};
 
 use crate::manager::{cached, hasty, with_tool};
@@ -8,14 +11,15 @@ use crate::support::certificates::Files;
 use crate::support::proxy::ProxyBehavior;
 use crate::support::{Authority, PATIENCE, Reply, Server, polite, result, soon};
 
-fn server(entry: &config::Entry) -> ManagedServer {
+fn server(entry: &ConfigEntry) -> ManagedServer {
     ManagedServer::new(Client::builder(entry.options.clone())).expect("a server")
 }
 
 /// The server of a configuration file with this entry.
 fn server_with(entry: Value) -> ManagedServer {
     let text = json!({ "mcpServers": { "s": entry } }).to_string();
-    let config = config::read("servers.json", &text, &|_| None).expect("a configuration");
+    let config =
+        Config::read("servers.json", &text, &Variables::default()).expect("a configuration");
     server(config.servers().next().expect("an entry"))
 }
 
@@ -110,8 +114,8 @@ async fn the_servers_of_a_configuration_are_managed_and_a_wrong_one_harms_nobody
         remote.url,
         env!("CARGO_BIN_EXE_mcp-span")
     );
-    let config = config::read("servers.json", &text, &|_| None).unwrap();
-    assert!(config.faults().next().unwrap().to_string().starts_with("servers.json, line 4"));
+    let config = Config::read("servers.json", &text, &Variables::default()).unwrap();
+    assert!(config.errors().next().unwrap().to_string().starts_with("servers.json, line 4"));
     let servers: Vec<_> = config
         .servers()
         .filter(|entry| entry.enabled)

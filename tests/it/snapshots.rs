@@ -122,3 +122,34 @@ async fn lists_of_a_server() {
         }
     }
 }
+
+#[tokio::test]
+async fn settings_and_their_places() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config.json");
+    let text = r#"{
+        "timeout": 12,
+        "mcpServers": {
+            "docs": {"url": "https://example.com/mcp", "headers": {"X-Team": "web"}},
+            "files": {"command": "files-server"},
+            "later": {"command": "later", "disabled": true}
+        }
+    }"#;
+    std::fs::write(&path, text).unwrap();
+    let path = path.to_str().unwrap();
+    let args = ["config", "docs", "--config", path, "--proxy", "http://me:s3cret@proxy:8080"];
+    for width in ["40", "80", "120"] {
+        for (has_colour, colour) in [(false, ""), (true, "-colour")] {
+            let [columns, choice] = page(width, has_colour);
+            let env = [columns, choice, ("MCP_SPAN_SERIAL", "1")];
+            let output = run(&args, &env, "").await;
+            let text = String::from_utf8(output.stdout).unwrap();
+            snapshot::assert(&format!("config-{width}{colour}"), &text.replace(path, "FILE"));
+        }
+    }
+    for (name, more) in [("config-all", "--all"), ("config-json", "--json")] {
+        let output = run(&[&args[..], &[more]].concat(), &page("80", false), "").await;
+        let text = String::from_utf8(output.stdout).unwrap().replace(path, "FILE");
+        snapshot::assert(name, &text);
+    }
+}

@@ -19,7 +19,7 @@ use super::output::flags::with_flags;
 use super::report::Usage;
 use super::target::is_url;
 use mcp_span::ServerOptions;
-use mcp_span::config::Entry;
+use mcp_span::config::ConfigEntry;
 use mcp_span::options::{Given, Group, Kind, OPTIONS, OptionInfo, Origin};
 
 /// What was typed, and the parser that has read it.
@@ -115,7 +115,7 @@ pub(super) const LOCAL_HUB: &str = "local";
 pub(super) struct Connect {
     pub(super) options: ServerOptions,
     /// The server of the configuration file that was named.
-    pub(super) entry: Option<Arc<Entry>>,
+    pub(super) entry: Option<Arc<ConfigEntry>>,
     /// Why the URL, which is none, is not a name either.
     pub(super) no_name: Option<String>,
     /// The way back is pasted: `mcp-span login --paste`.

@@ -11,7 +11,7 @@ use super::output::Page;
 use super::target::{Line, Wrong};
 use super::{Failure, report, settings};
 use mcp_span::ServerOptions;
-use mcp_span::config::Entry;
+use mcp_span::config::ConfigEntry;
 use mcp_span::options::{
     Kind, OPTIONS, OptionInfo, Origin, Variables, shown_proxy, usual_proxy_variables,
 };
@@ -101,7 +101,7 @@ fn servers(line: &Line) -> Result<Vec<(String, String)>, Failure> {
 }
 
 /// The server that was named, if it is a program; the URL of another is an option.
-fn program(entry: &Entry) -> Option<Row> {
+fn program(entry: &ConfigEntry) -> Option<Row> {
     let value = entry.options.command.as_ref()?.first()?.display().to_string();
     let origin = format!("server '{}'", entry.name);
     Some(Row { name: "command".to_owned(), value, origin })

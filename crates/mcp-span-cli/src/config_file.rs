@@ -10,7 +10,7 @@ use super::config_place::{Found, read_file};
 use super::report::Usage;
 use super::servers::Servers;
 use mcp_span::ServerOptions;
-use mcp_span::config::{self, Fault, Member, Value, flag_name};
+use mcp_span::config::{self, ConfigError, Member, Value, flag_name};
 use mcp_span::options::{self, OPTIONS, Origin};
 
 /// Read before all others; see `config_file`.
@@ -47,7 +47,7 @@ impl ConfigFile {
         let Found { path, is_own } = found;
         let shown = path.display().to_string();
         let text = read_file(&path)?;
-        let usage = |fault: Fault| Usage::new(fault.to_string());
+        let usage = |fault: ConfigError| Usage::new(fault.to_string());
         let config = config::read(&shown, &text, lookup).map_err(usage)?;
         let is_another = |member: &Member| is_of_another_program(&member.key);
         let mut file = Self {

@@ -97,19 +97,9 @@ fn options_that_the_documentation_names_are_there() {
     assert!(unknown.is_empty(), "these options do not exist: {unknown:?}");
 }
 
-/// Options of cargo, of a linker and of other bridges; the last three are for commands to come.
-const OTHER_OPTIONS: [&str; 10] = [
-    "features",
-    "icf",
-    "open",
-    "path",
-    "protocol-era",
-    "release",
-    "resource",
-    "audit",
-    "color",
-    "quiet",
-];
+/// Options of cargo, of a linker and of other bridges.
+const OTHER_OPTIONS: [&str; 7] =
+    ["features", "icf", "open", "path", "protocol-era", "release", "resource"];
 
 fn names(arg: &Arg) -> Vec<String> {
     let aliases = arg.get_all_aliases().unwrap_or_default();

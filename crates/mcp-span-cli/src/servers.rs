@@ -5,24 +5,24 @@ use std::sync::Arc;
 
 use super::nearest::did_you_mean;
 use super::report::Usage;
-use mcp_span::config::{Entry, Fault};
+use mcp_span::config::{ConfigEntry, ConfigError};
 
 /// All servers of the configuration file, in its order.
 #[derive(Default)]
 pub(super) struct Servers {
-    pub(super) entries: Vec<Result<Arc<Entry>, Fault>>,
+    pub(super) entries: Vec<Result<Arc<ConfigEntry>, ConfigError>>,
 }
 
 /// More names than this are not listed in an error.
 const LISTED: usize = 20;
 
 impl Servers {
-    pub(super) fn new(entries: Vec<Result<Entry, Fault>>) -> Self {
+    pub(super) fn new(entries: Vec<Result<ConfigEntry, ConfigError>>) -> Self {
         Self { entries: entries.into_iter().map(|entry| entry.map(Arc::new)).collect() }
     }
 
     /// The server with this name; an error if there is one that cannot be used.
-    pub(super) fn find(&self, name: &str) -> Result<Option<Arc<Entry>>, Usage> {
+    pub(super) fn find(&self, name: &str) -> Result<Option<Arc<ConfigEntry>>, Usage> {
         let good = self.entries.iter().flatten().find(|entry| entry.name == name);
         if let Some(entry) = good {
             return Ok(Some(Arc::clone(entry)));

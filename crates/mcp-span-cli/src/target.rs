@@ -13,7 +13,7 @@ use super::report::Usage;
 use super::{Failure, settings};
 use mcp_span::ServerOptions;
 use mcp_span::client::Spec;
-use mcp_span::config::{Entry, Fault};
+use mcp_span::config::{ConfigEntry, ConfigError};
 use mcp_span::secret::{is_key, shown};
 
 /// A server, under the name by which a person knows it.
@@ -26,7 +26,7 @@ pub(super) struct Target {
 /// Why a server cannot be used.
 pub(super) enum Wrong {
     /// Its entry is wrong.
-    Entry(Fault),
+    Entry(ConfigError),
     /// What its settings ask for is not there, or makes no sense.
     Settings(Usage),
     /// The word that was typed for it means nothing that can be used.
@@ -53,7 +53,7 @@ impl Line {
     }
 
     /// Puts what the entry and the file say behind what was typed.
-    fn with_entry(&self, mut connect: Connect, entry: Option<Arc<Entry>>) -> Connect {
+    fn with_entry(&self, mut connect: Connect, entry: Option<Arc<ConfigEntry>>) -> Connect {
         let options = &mut connect.options;
         if let Some(entry) = &entry {
             (options.url, options.mcp_hub, options.command) = (None, None, None);
@@ -92,7 +92,7 @@ impl Line {
     }
 
     fn all(&self) -> Vec<Target> {
-        let target = |entry: &Result<Arc<Entry>, Fault>| match entry {
+        let target = |entry: &Result<Arc<ConfigEntry>, ConfigError>| match entry {
             Ok(entry) if entry.enabled => Some(self.entry(entry)),
             Err(fault) if !fault.is_off => Some(Target {
                 name: fault.server.clone().unwrap_or_default(),
@@ -121,14 +121,14 @@ impl Line {
         }
     }
 
-    fn entry(&self, entry: &Arc<Entry>) -> Target {
+    fn entry(&self, entry: &Arc<ConfigEntry>) -> Target {
         let connect = self.with_entry(self.typed.clone(), Some(Arc::clone(entry)));
         let spec = settings::spec(&connect).map_err(Wrong::Settings);
         Target { name: entry.name.clone(), spec }
     }
 
     /// The server of that name, unless it is a URL.
-    fn find(&self, word: &str) -> Result<Option<Arc<Entry>>, Usage> {
+    fn find(&self, word: &str) -> Result<Option<Arc<ConfigEntry>>, Usage> {
         if is_url(word) { Ok(None) } else { self.file.servers.find(word) }
     }
 

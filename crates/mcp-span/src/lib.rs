@@ -26,6 +26,7 @@
 //! | call one tool once | [`call`] |
 //! | talk to one server | [`Client`], made by a [`ClientBuilder`] from a URL, a command or [`ServerOptions`] |
 //! | keep many servers, by name | [`Manager`] |
+//! | read the servers of a configuration file | [`Config`] |
 //! | join a client to a server | [`Bridge`], over a [`Link`] |
 //! | know what went wrong | [`Error`], by its [`ErrorKind`] and [`Delivery`] |
 //! | try any of it | [`Demo`] |
@@ -97,6 +98,8 @@ pub use client::{
     Prompt, PromptMessage, PromptResult, ReadResult, Request, Resource, ResourceContents,
     ResourceTemplate, ServerRequest, Target, Tool, call,
 };
+#[doc(inline)]
+pub use config::{Config, ConfigEntry, ConfigError, FilePlace};
 #[doc(inline)]
 pub use demo::Demo;
 #[doc(inline)]

@@ -4,13 +4,13 @@ use jsonc_parser::ast;
 use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 
-use super::place::{Fault, Place, Places};
+use super::place::{ConfigError, FilePlace, Places};
 
 /// A value, and where it begins.
 #[derive(Clone)]
 pub struct Node {
     /// Where it begins.
-    pub place: Place,
+    pub place: FilePlace,
     /// The value.
     pub value: Value,
 }
@@ -38,7 +38,7 @@ pub struct Member {
     /// Its key.
     pub key: String,
     /// Where the key stands.
-    pub place: Place,
+    pub place: FilePlace,
     /// Its value.
     pub value: Node,
 }
@@ -58,12 +58,12 @@ impl Node {
     /// # Errors
     ///
     /// The first place at which it is not JSON.
-    pub fn read(file: &str, text: &str) -> Result<Self, Fault> {
+    pub fn read(file: &str, text: &str) -> Result<Self, ConfigError> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let places = Places::new(file, text);
-        let fault = |at: usize, sentence: String| {
+        let fault = |at: usize, message: String| {
             let place = places.of(text, at);
-            Fault { place, server: None, key: None, sentence, is_off: false }
+            ConfigError { place, server: None, key: None, message, is_off: false }
         };
         let parsed =
             parse_to_ast(text, &CollectOptions::default(), &strict()).map_err(|error| {
@@ -92,9 +92,9 @@ pub fn strict() -> ParseOptions {
     }
 }
 
-/// A sentence as it goes on in the middle of another.
-pub fn lower(sentence: &str) -> String {
-    let mut letters = sentence.chars();
+/// A message as it goes on in the middle of another.
+pub fn lower(message: &str) -> String {
+    let mut letters = message.chars();
     let first = letters.next().map(|letter| letter.to_ascii_lowercase());
     first.into_iter().chain(letters).collect()
 }

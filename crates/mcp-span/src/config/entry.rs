@@ -7,25 +7,25 @@ use url::Url;
 use super::document::{Member, Node, Value};
 use super::expand::{Expanded, Lookup};
 use super::keys;
-use super::{Entry, Fault, Place, scalar};
+use super::{ConfigEntry, ConfigError, FilePlace, scalar};
 use crate::options::{Given, Origin, ServerOptions, find};
 use crate::secret::{Secret, is_secret_name};
 use crate::transport::http::Transport;
 
 /// Reads what stands under a server's name.
-pub(super) fn read(member: &Member, lookup: Lookup<'_>) -> Result<Entry, Fault> {
+pub(super) fn read(member: &Member, lookup: Lookup<'_>) -> Result<ConfigEntry, ConfigError> {
     let mut reader = Reader { member, lookup, is_off: false, secrets: Vec::new(), env: Vec::new() };
     reader.is_off = !reader.enabled()?;
     reader.entry()
 }
 
 /// The name stands twice.
-pub(super) fn twice(member: &Member, first: usize) -> Fault {
-    Fault {
+pub(super) fn twice(member: &Member, first: usize) -> ConfigError {
+    ConfigError {
         place: member.place.clone(),
         server: Some(member.key.clone()),
         key: Some(member.key.clone()),
-        sentence: format!("the name '{}' is in use already, on line {first}", member.key),
+        message: format!("the name '{}' is in use already, on line {first}", member.key),
         is_off: false,
     }
 }
@@ -47,7 +47,7 @@ enum Kind {
 }
 
 impl<'a> Reader<'a> {
-    fn entry(mut self) -> Result<Entry, Fault> {
+    fn entry(mut self) -> Result<ConfigEntry, ConfigError> {
         if self.member.key.is_empty() {
             return Err(self.fault(&self.member.place, None, "the server has no name"));
         }
@@ -56,8 +56,8 @@ impl<'a> Reader<'a> {
         let kind = self.kind()?;
         let mut options = match (self.command()?, self.url()?) {
             (Some(_), Some(url)) => {
-                let sentence = format!("both \"command\" and \"{}\" are set", url.key);
-                return Err(self.fault(&url.place, Some(&url.key), &sentence));
+                let message = format!("both \"command\" and \"{}\" are set", url.key);
+                return Err(self.fault(&url.place, Some(&url.key), &message));
             }
             (Some(command), None) => self.child(command, kind)?,
             (None, Some(url)) => self.remote(url, kind)?,
@@ -66,7 +66,7 @@ impl<'a> Reader<'a> {
         ignored.extend(self.meaningless(options.command.is_some()));
         self.set_options(&mut options)?;
         options.secrets = self.secrets;
-        Ok(Entry {
+        Ok(ConfigEntry {
             name: self.member.key.clone(),
             place: self.member.place.clone(),
             enabled: !self.is_off,
@@ -80,7 +80,7 @@ impl<'a> Reader<'a> {
         Origin::Server(self.member.key.clone(), member.place.clone())
     }
 
-    pub(super) fn members(&self) -> Result<&'a [Member], Fault> {
+    pub(super) fn members(&self) -> Result<&'a [Member], ConfigError> {
         self.member.value.members().ok_or_else(|| {
             let place = &self.member.value.place;
             self.fault(place, None, "it must be an object with \"command\" or \"url\"")
@@ -94,7 +94,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The keys that are none of ours. Slips are found, since what they say would be missing.
-    fn check_keys(&self) -> Result<Vec<String>, Fault> {
+    fn check_keys(&self) -> Result<Vec<String>, ConfigError> {
         let mut known: Vec<String> = Vec::new();
         let mut ignored = Vec::new();
         for member in self.members()? {
@@ -105,8 +105,8 @@ impl<'a> Reader<'a> {
             }
             if !keys::OWN.contains(&key) && keys::option(key).is_none() {
                 if let Some(meant) = keys::meant(key) {
-                    let sentence = format!("unknown key \"{key}\", did you mean \"{meant}\"?");
-                    return Err(self.fault(&member.place, Some(key), &sentence));
+                    let message = format!("unknown key \"{key}\", did you mean \"{meant}\"?");
+                    return Err(self.fault(&member.place, Some(key), &message));
                 }
                 ignored.push(key.to_owned());
             }
@@ -115,7 +115,7 @@ impl<'a> Reader<'a> {
         Ok(ignored)
     }
 
-    fn enabled(&self) -> Result<bool, Fault> {
+    fn enabled(&self) -> Result<bool, ConfigError> {
         let mut is_on = true;
         for (key, on) in [("enabled", true), ("isActive", true), ("disabled", false)] {
             if let Some(member) = self.get(key) {
@@ -126,7 +126,7 @@ impl<'a> Reader<'a> {
         Ok(is_on)
     }
 
-    fn kind(&self) -> Result<Option<Kind>, Fault> {
+    fn kind(&self) -> Result<Option<Kind>, ConfigError> {
         // Ours says more than theirs.
         let Some(member) = self.get("transport").or_else(|| self.get("type")) else {
             return Ok(None);
@@ -146,7 +146,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The program. An empty text is what a form leaves behind.
-    fn command(&self) -> Result<Option<Command<'a>>, Fault> {
+    fn command(&self) -> Result<Option<Command<'a>>, ConfigError> {
         let Some(member) = self.get("command") else { return Ok(None) };
         let beside = Command { path: &member.value, args: self.get("args") };
         match &member.value.value {
@@ -164,7 +164,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn url(&self) -> Result<Option<&'a Member>, Fault> {
+    fn url(&self) -> Result<Option<&'a Member>, ConfigError> {
         let is_empty = |m: &Member| matches!(&m.value.value, Value::Text(text) if text.is_empty());
         let mut set = ["url", "serverUrl", "httpUrl"]
             .into_iter()
@@ -172,13 +172,17 @@ impl<'a> Reader<'a> {
             .filter(|member| !is_empty(member));
         let first = set.next();
         if let (Some(first), Some(second)) = (first, set.next()) {
-            let sentence = format!("both \"{}\" and \"{}\" are set", first.key, second.key);
-            return Err(self.fault(&second.place, Some(&second.key), &sentence));
+            let message = format!("both \"{}\" and \"{}\" are set", first.key, second.key);
+            return Err(self.fault(&second.place, Some(&second.key), &message));
         }
         Ok(first)
     }
 
-    fn child(&mut self, command: Command<'_>, kind: Option<Kind>) -> Result<ServerOptions, Fault> {
+    fn child(
+        &mut self,
+        command: Command<'_>,
+        kind: Option<Kind>,
+    ) -> Result<ServerOptions, ConfigError> {
         if let Some(Kind::Remote(transport)) = kind {
             return Err(self.without_url(transport));
         }
@@ -202,7 +206,11 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn remote(&mut self, member: &Member, kind: Option<Kind>) -> Result<ServerOptions, Fault> {
+    fn remote(
+        &mut self,
+        member: &Member,
+        kind: Option<Kind>,
+    ) -> Result<ServerOptions, ConfigError> {
         let transport = match kind {
             Some(Kind::Child) => return Err(self.nowhere(kind)),
             Some(Kind::Remote(transport)) => transport,
@@ -212,8 +220,8 @@ impl<'a> Reader<'a> {
         let url = Url::parse(&text).ok().filter(Url::has_host);
         let url = url.ok_or_else(|| self.wrong(member, "this is not a URL"))?;
         if !matches!(url.scheme(), "http" | "https") {
-            let sentence = format!("only http and https are spoken, not '{}'", url.scheme());
-            return Err(self.wrong(member, &sentence));
+            let message = format!("only http and https are spoken, not '{}'", url.scheme());
+            return Err(self.wrong(member, &message));
         }
         let mut options = ServerOptions {
             headers: self.headers()?,
@@ -228,9 +236,9 @@ impl<'a> Reader<'a> {
         Ok(options)
     }
 
-    fn nowhere(&self, kind: Option<Kind>) -> Fault {
+    fn nowhere(&self, kind: Option<Kind>) -> ConfigError {
         let source = self.get("source").map(|member| &member.value.value);
-        let sentence = match kind {
+        let message = match kind {
             Some(Kind::Remote(transport)) => return self.without_url(transport),
             None if matches!(source, Some(Value::Text(text)) if text == "extension") => {
                 "it comes with an extension of the editor, which alone knows its command"
@@ -238,13 +246,13 @@ impl<'a> Reader<'a> {
             None => "stdio server requires \"command\" field, and a remote one \"url\"",
             Some(Kind::Child) => "stdio server requires \"command\" field",
         };
-        self.fault(&self.member.place, Some("command"), sentence)
+        self.fault(&self.member.place, Some("command"), message)
     }
 
-    fn without_url(&self, transport: Transport) -> Fault {
+    fn without_url(&self, transport: Transport) -> ConfigError {
         let name = if transport == Transport::Sse { "sse" } else { "http" };
-        let sentence = format!("{name} server requires \"url\" field");
-        self.fault(&self.member.place, Some("url"), &sentence)
+        let message = format!("{name} server requires \"url\" field");
+        self.fault(&self.member.place, Some("url"), &message)
     }
 
     /// Keys of ours that have no meaning for a server of this sort.
@@ -254,14 +262,14 @@ impl<'a> Reader<'a> {
     }
 
     /// A text with its variables replaced; those with telling names are kept as secrets.
-    pub(super) fn text(&mut self, node: &Node, key: &str) -> Result<String, Fault> {
+    pub(super) fn text(&mut self, node: &Node, key: &str) -> Result<String, ConfigError> {
         let expanded = self.expanded(node, key)?;
         let secret = expanded.values.into_iter().filter(|(n, _)| is_secret_name(&n.to_lowercase()));
         self.secrets.extend(secret.map(|(_, value)| Secret::new(value)));
         Ok(expanded.text)
     }
 
-    pub(super) fn expanded(&self, node: &Node, key: &str) -> Result<Expanded, Fault> {
+    pub(super) fn expanded(&self, node: &Node, key: &str) -> Result<Expanded, ConfigError> {
         let lookup = |name: &str| {
             let own = self.env.iter().find(|(known, _)| known == name);
             own.map(|(_, value)| value.reveal().to_owned()).or_else(|| (self.lookup)(name))
@@ -269,16 +277,16 @@ impl<'a> Reader<'a> {
         scalar::text(node, &lookup).map_err(|why| self.fault(&node.place, Some(key), &why))
     }
 
-    pub(super) fn wrong(&self, member: &Member, sentence: &str) -> Fault {
-        self.fault(&member.value.place, Some(&member.key), sentence)
+    pub(super) fn wrong(&self, member: &Member, message: &str) -> ConfigError {
+        self.fault(&member.value.place, Some(&member.key), message)
     }
 
-    pub(super) fn fault(&self, place: &Place, key: Option<&str>, sentence: &str) -> Fault {
-        Fault {
+    pub(super) fn fault(&self, place: &FilePlace, key: Option<&str>, message: &str) -> ConfigError {
+        ConfigError {
             place: place.clone(),
             server: Some(self.member.key.clone()),
             key: key.map(str::to_owned),
-            sentence: sentence.to_owned(),
+            message: message.to_owned(),
             is_off: self.is_off,
         }
     }

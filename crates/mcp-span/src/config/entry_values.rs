@@ -5,14 +5,14 @@ use http::HeaderName;
 use super::document::{Member, Node, Value};
 use super::entry::Reader;
 use super::expand::Expanded;
-use super::{Fault, keys, scalar};
+use super::{ConfigError, keys, scalar};
 use crate::options::{Given, Header, OptionInfo, Origin, ServerOptions};
 use crate::secret::{Secret, is_secret_name};
 use crate::wire::header;
 
 impl Reader<'_> {
     /// Variables for the child, or for the other texts of the entry.
-    pub(super) fn env(&mut self) -> Result<Vec<(String, Secret)>, Fault> {
+    pub(super) fn env(&mut self) -> Result<Vec<(String, Secret)>, ConfigError> {
         let inner = self.get("command").and_then(|member| member.value.members());
         let inner = inner.and_then(|members| members.iter().find(|member| member.key == "env"));
         let Some(member) = self.get("env").or(inner) else { return Ok(Vec::new()) };
@@ -40,7 +40,7 @@ impl Reader<'_> {
         Ok(env)
     }
 
-    pub(super) fn headers(&mut self) -> Result<Option<Vec<Header>>, Fault> {
+    pub(super) fn headers(&mut self) -> Result<Option<Vec<Header>>, ConfigError> {
         let mut headers = Vec::new();
         let Some(member) = self.get("headers").or_else(|| self.get("header")) else {
             return Ok(None);
@@ -74,7 +74,7 @@ impl Reader<'_> {
     }
 
     /// `Name: value`, as with the flag.
-    fn header_line(&self, node: &Node) -> Result<(HeaderName, Expanded), Fault> {
+    fn header_line(&self, node: &Node) -> Result<(HeaderName, Expanded), ConfigError> {
         let mut line = self.expanded(node, "headers")?;
         let (name, value) = header::parse_line(&line.text)
             .map_err(|why| self.fault(&node.place, Some("headers"), &why))?;
@@ -83,7 +83,7 @@ impl Reader<'_> {
     }
 
     /// Sets all that the entry says beside what the server is.
-    pub(super) fn set_options(&mut self, options: &mut ServerOptions) -> Result<(), Fault> {
+    pub(super) fn set_options(&mut self, options: &mut ServerOptions) -> Result<(), ConfigError> {
         for member in self.members()? {
             let option = match keys::option(&member.key) {
                 Some(option) => option,
@@ -101,7 +101,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn set_timeout(&self, options: &mut ServerOptions, member: &Member) -> Result<(), Fault> {
+    fn set_timeout(&self, options: &mut ServerOptions, member: &Member) -> Result<(), ConfigError> {
         if !matches!(member.value.value, Value::Null) {
             let timeout = scalar::time(&member.value, self.lookup);
             options.timeout = Some(timeout.map_err(|why| self.wrong(member, &why))?);

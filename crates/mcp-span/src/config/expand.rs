@@ -19,7 +19,7 @@ pub struct Expanded {
 ///
 /// # Errors
 ///
-/// A sentence that names the variable which is not set, or which nobody but an editor knows.
+/// A message that names the variable which is not set, or which nobody but an editor knows.
 pub fn expand(text: &str, lookup: Lookup<'_>) -> Result<Expanded, String> {
     let mut expanded = Expanded::default();
     put(text, lookup, limits::VARIABLES_DEEPEST, &mut expanded)?;

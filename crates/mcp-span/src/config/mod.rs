@@ -13,23 +13,23 @@
 //!         "wrong": {"args": []},
 //!     },
 //! }"#;
-//! let lookup = |name: &str| (name == "KEY").then(|| "k3y".to_owned());
-//! let config = mcp_span::config::read("servers.json", text, &lookup)?;
+//! let variables = mcp_span::Variables::new([("KEY", "k3y")]);
+//! let config = mcp_span::Config::read("servers.json", text, &variables)?;
 //! let names: Vec<_> = config.servers().map(|entry| &*entry.name).collect();
 //! assert_eq!(names, ["docs", "files"]);
-//! let fault = config.faults().next().unwrap().to_string();
+//! let error = config.errors().next().unwrap().to_string();
 //! assert_eq!(
-//!     fault,
+//!     error,
 //!     "servers.json, line 6, column 9: server 'wrong': \
 //!      stdio server requires \"command\" field, and a remote one \"url\"",
 //! );
-//! # Ok::<(), mcp_span::config::Fault>(())
+//! # Ok::<(), mcp_span::ConfigError>(())
 //! ```
 
 use std::collections::HashMap;
 use std::fmt;
 
-use crate::options::ServerOptions;
+use crate::options::{ServerOptions, Variables};
 
 mod document;
 mod entry;
@@ -43,38 +43,63 @@ pub use document::{Member, Node, Value};
 pub use document::{lower, strict};
 pub use expand::{Expanded, Lookup, expand};
 pub use keys::{flag_name, meant};
-pub use place::{Fault, Place};
+pub use place::{ConfigError, FilePlace};
 
-/// What stands in a file.
+/// The servers of a configuration file, as MCP clients write them.
 #[derive(Default)]
+#[non_exhaustive]
 pub struct Config {
     /// The servers in the order of the file, each one good, or with what is wrong with it.
-    pub entries: Vec<Result<Entry, Fault>>,
+    pub entries: Vec<Result<ConfigEntry, ConfigError>>,
     /// The other members at the top, in the order of the file.
+    #[doc(hidden)]
     pub others: Vec<Member>,
     /// Whether there is a place for servers in it, be it empty.
+    #[doc(hidden)]
     pub has_servers: bool,
 }
 
 impl Config {
+    /// Reads all servers of a file, whose name is for errors. `${NAME}` in its texts stands for a
+    /// variable.
+    ///
+    /// ```
+    /// use mcp_span::{Config, Variables};
+    ///
+    /// let text = r#"{"mcpServers": {"docs": {"url": "https://example.com/mcp", "timeout": 20}}}"#;
+    /// let config = Config::read("servers.json", text, &Variables::default())?;
+    /// let docs = config.servers().next().unwrap();
+    /// assert_eq!((&*docs.name, docs.options.timeout.unwrap().as_secs()), ("docs", 20));
+    /// # Ok::<(), mcp_span::ConfigError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// When the text as a whole is not JSON, or not an object. What is wrong with one server stands
+    /// in its place.
+    pub fn read(file: &str, text: &str, variables: &Variables) -> Result<Self, ConfigError> {
+        read(file, text, &|name| variables.text(name))
+    }
+
     /// The good ones.
-    pub fn servers(&self) -> impl Iterator<Item = &Entry> {
+    pub fn servers(&self) -> impl Iterator<Item = &ConfigEntry> {
         self.entries.iter().filter_map(|entry| entry.as_ref().ok())
     }
 
     /// What is wrong with the others.
-    pub fn faults(&self) -> impl Iterator<Item = &Fault> {
+    pub fn errors(&self) -> impl Iterator<Item = &ConfigError> {
         self.entries.iter().filter_map(|entry| entry.as_ref().err())
     }
 }
 
 /// A server that has a name.
 #[derive(Clone)]
-pub struct Entry {
+#[non_exhaustive]
+pub struct ConfigEntry {
     /// Its name.
     pub name: String,
     /// Where it stands.
-    pub place: Place,
+    pub place: FilePlace,
     /// False where `disabled` or `enabled` says so: such a server is not used unasked.
     pub enabled: bool,
     /// What and where it is, and all that is said about it.
@@ -83,9 +108,9 @@ pub struct Entry {
     pub ignored: Vec<String>,
 }
 
-impl fmt::Debug for Entry {
+impl fmt::Debug for ConfigEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Entry")
+        f.debug_struct("ConfigEntry")
             .field("name", &self.name)
             .field("options", &self.options)
             .finish_non_exhaustive()
@@ -101,7 +126,7 @@ const SERVERS: [&str; 3] = ["mcpServers", "servers", "context_servers"];
 ///
 /// When the text as a whole is not JSON, or not an object. What is wrong with one server stands in
 /// its place.
-pub fn read(file: &str, text: &str, lookup: Lookup<'_>) -> Result<Config, Fault> {
+pub fn read(file: &str, text: &str, lookup: Lookup<'_>) -> Result<Config, ConfigError> {
     let root = Node::read(file, text)?;
     let Value::Object(members) = root.value else {
         return Err(whole(root.place, None, "this is not a JSON object"));
@@ -136,10 +161,10 @@ impl Config {
         servers: &Member,
         names: &mut HashMap<String, usize>,
         lookup: Lookup<'_>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ConfigError> {
         let Some(members) = servers.value.members() else {
-            let sentence = format!("\"{}\" must be an object, with a member a server", servers.key);
-            return Err(whole(servers.value.place.clone(), Some(&servers.key), &sentence));
+            let message = format!("\"{}\" must be an object, with a member a server", servers.key);
+            return Err(whole(servers.value.place.clone(), Some(&servers.key), &message));
         };
         for member in members {
             let entry = entry::read(member, lookup);
@@ -154,9 +179,9 @@ impl Config {
     }
 }
 
-fn whole(place: Place, key: Option<&str>, sentence: &str) -> Fault {
+fn whole(place: FilePlace, key: Option<&str>, message: &str) -> ConfigError {
     let key = key.map(str::to_owned);
-    Fault { place, server: None, key, sentence: sentence.to_owned(), is_off: false }
+    ConfigError { place, server: None, key, message: message.to_owned(), is_off: false }
 }
 
 #[cfg(test)]

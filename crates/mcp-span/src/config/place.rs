@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 /// A line and a column of a file, both counted from 1; columns are characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct FilePlace {
     /// The file, as whoever read it calls it.
     pub file: Arc<str>,
     /// The line.
@@ -14,7 +14,7 @@ pub struct Place {
     pub column: usize,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for FilePlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, line {}, column {}", self.file, self.line, self.column)
     }
@@ -22,36 +22,37 @@ impl fmt::Display for Place {
 
 /// What is wrong with a file, or with one entry of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+#[non_exhaustive]
+pub struct ConfigError {
     /// Where.
-    pub place: Place,
+    pub place: FilePlace,
     /// The name of the server, if it is about one.
     pub server: Option<String>,
     /// The key that is wrong, or whose value is, with those above it: `env.TOKEN`.
     pub key: Option<String>,
-    /// What is wrong, in a sentence without values, which may be secrets.
-    pub sentence: String,
+    /// What is wrong, in a message without values, which may be secrets.
+    pub message: String,
     /// The server is switched off, so that nobody misses it.
     pub is_off: bool,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.place)?;
         if let Some(server) = &self.server {
             write!(f, "server '{server}': ")?;
         }
-        // A sentence that names the key need not say it twice.
+        // A message that names the key need not say it twice.
         match &self.key {
-            Some(key) if !self.sentence.contains(key.as_str()) => {
-                write!(f, "\"{key}\": {}", self.sentence)
+            Some(key) if !self.message.contains(key.as_str()) => {
+                write!(f, "\"{key}\": {}", self.message)
             }
-            _ => f.write_str(&self.sentence),
+            _ => f.write_str(&self.message),
         }
     }
 }
 
-impl std::error::Error for Fault {}
+impl std::error::Error for ConfigError {}
 
 /// Turns offsets into places.
 pub(super) struct Places {
@@ -67,11 +68,11 @@ impl Places {
     }
 
     /// The place of the byte `at` of `text`.
-    pub(super) fn of(&self, text: &str, at: usize) -> Place {
+    pub(super) fn of(&self, text: &str, at: usize) -> FilePlace {
         let line = self.lines.partition_point(|start| *start <= at).max(1);
         let start = self.lines.get(line - 1).copied().unwrap_or_default();
         let before = text.get(start..at).unwrap_or_default();
-        Place { file: Arc::clone(&self.file), line, column: before.chars().count() + 1 }
+        FilePlace { file: Arc::clone(&self.file), line, column: before.chars().count() + 1 }
     }
 }
 
@@ -95,16 +96,16 @@ mod tests {
     #[test]
     fn a_fault_says_where_whose_and_what() {
         let place = Places::new("a.json", "").of("", 0);
-        let mut fault = Fault {
+        let mut fault = ConfigError {
             place,
             server: Some("x".into()),
             key: Some("env.A".into()),
-            sentence: "it must be a text".into(),
+            message: "it must be a text".into(),
             is_off: false,
         };
         let text = "a.json, line 1, column 1: server 'x': \"env.A\": it must be a text";
         assert_eq!(fault.to_string(), text);
-        fault.sentence = "both \"env.A\" and \"b\" are set".into();
+        fault.message = "both \"env.A\" and \"b\" are set".into();
         assert!(fault.to_string().ends_with("server 'x': both \"env.A\" and \"b\" are set"));
     }
 }

@@ -20,12 +20,12 @@ fn config(text: &str) -> Config {
 }
 
 /// The only server of a file with this under its name.
-fn one(entry: &str) -> Result<Entry, Fault> {
+fn one(entry: &str) -> Result<ConfigEntry, ConfigError> {
     let mut config = config(&format!("{{\"mcpServers\": {{\"x\":\n{entry}\n}}}}"));
     config.entries.pop().unwrap()
 }
 
-fn good(entry: &str) -> Entry {
+fn good(entry: &str) -> ConfigEntry {
     one(entry).unwrap_or_else(|fault| panic!("{fault}"))
 }
 
@@ -34,10 +34,10 @@ fn wrong(entry: &str) -> (String, usize, usize, Option<String>) {
     let fault = one(entry).err().unwrap_or_else(|| panic!("nothing is wrong with {entry}"));
     assert_eq!(fault.server.as_deref(), Some("x"));
     assert!(!fault.to_string().contains("s3cr3t"), "{fault}");
-    (fault.sentence, fault.place.line, fault.place.column, fault.key)
+    (fault.message, fault.place.line, fault.place.column, fault.key)
 }
 
-fn child(entry: &Entry) -> (String, String, String) {
+fn child(entry: &ConfigEntry) -> (String, String, String) {
     let words = entry.options.command.as_ref().unwrap_or_else(|| panic!("{entry:?}"));
     let words: Vec<_> = words.iter().map(|word| word.to_str().unwrap()).collect();
     let env = entry.options.env.iter().flatten();
@@ -45,17 +45,17 @@ fn child(entry: &Entry) -> (String, String, String) {
     (words[0].to_owned(), words[1..].join("|"), env.join("|"))
 }
 
-fn remote(entry: &Entry) -> (String, Transport) {
+fn remote(entry: &ConfigEntry) -> (String, Transport) {
     let options = &entry.options;
     (options.url.clone().unwrap_or_else(|| panic!("{entry:?}")), options.transport())
 }
 
 /// What is set for an option.
-fn texts(entry: &Entry, name: &str) -> String {
+fn texts(entry: &ConfigEntry, name: &str) -> String {
     entry.options.texts(crate::options::find(name).unwrap()).unwrap().join("|")
 }
 
-fn header(entry: &Entry) -> String {
+fn header(entry: &ConfigEntry) -> String {
     texts(entry, "header")
 }
 
@@ -77,7 +77,7 @@ fn files_of_several_clients_are_read_in_their_order() {
         let config = config(text);
         let names: Vec<_> = config.servers().map(|entry| &*entry.name).collect();
         assert_eq!(names, ["b", "a"], "{text}");
-        assert!(config.has_servers && config.faults().next().is_none());
+        assert!(config.has_servers && config.errors().next().is_none());
     }
     assert_eq!(config(claude).others[0].key, "globalShortcut");
     let zed = config(zed);
@@ -280,9 +280,9 @@ const WRONG: &[Wrong] = &[
 
 #[test]
 fn what_is_wrong_is_said_with_place_and_key() {
-    for (entry, sentence, line, column, key) in WRONG {
+    for (entry, message, line, column, key) in WRONG {
         let (said, at_line, at_column, at_key) = wrong(entry);
-        assert!(said.contains(sentence), "{entry}: {said}");
+        assert!(said.contains(message), "{entry}: {said}");
         assert_eq!((at_line, at_column, at_key.as_deref()), (*line, *column, *key), "{entry}");
     }
 }
@@ -295,7 +295,7 @@ fn one_wrong_server_does_not_hurt_the_others() {
     );
     let names: Vec<_> = config.servers().map(|entry| &*entry.name).collect();
     assert_eq!(names, ["a", "c"]);
-    let faults: Vec<_> = config.faults().map(|f| (f.place.line, f.sentence.clone())).collect();
+    let faults: Vec<_> = config.errors().map(|f| (f.place.line, f.message.clone())).collect();
     assert_eq!(faults.iter().map(|(line, _)| *line).collect::<Vec<_>>(), [3, 4, 5, 8]);
     assert!(faults[1].1.contains("'a' is in use already, on line 2"), "{faults:?}");
 }

@@ -1,6 +1,6 @@
 //! Fuzz targets for the files of users: configurations, and JSON that is read leniently.
 
-use crate::config::{self, Fault};
+use crate::config::{self, ConfigError};
 use crate::options::Context;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -32,7 +32,7 @@ pub fn configuration(data: &[u8]) {
         Ok(config) => config,
         Err(fault) => return check(&fault, text),
     };
-    config.faults().for_each(|fault| check(fault, text));
+    config.errors().for_each(|fault| check(fault, text));
     let mut names: Vec<_> = config.servers().map(|entry| &entry.name).collect();
     for entry in config.servers() {
         assert!(!entry.name.is_empty());
@@ -50,7 +50,7 @@ pub fn configuration(data: &[u8]) {
     assert_eq!(names.len(), count, "a name stands for two servers");
 }
 
-fn check(fault: &Fault, text: &str) {
+fn check(fault: &ConfigError, text: &str) {
     let shown = fault.to_string();
     let lines = text.matches('\n').count() + 1;
     assert!((1..=lines).contains(&fault.place.line), "{shown}");

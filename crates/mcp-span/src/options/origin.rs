@@ -2,7 +2,7 @@
 
 use super::ServerOptions;
 use super::table::OptionInfo;
-use crate::config::Place;
+use crate::config::FilePlace;
 use crate::error::{Error, ErrorKind};
 
 /// Where the value of an option was set.
@@ -16,9 +16,9 @@ pub enum Origin {
     /// In a setting of another program, by its name there.
     Foreign(String),
     /// At the top of a configuration file.
-    File(Place),
+    File(FilePlace),
     /// In the entry of a server in a configuration file.
-    Server(String, Place),
+    Server(String, FilePlace),
 }
 
 impl Origin {

@@ -100,13 +100,13 @@ fn usual(name: &str, variables: &Variables) -> Option<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Place;
+    use crate::config::FilePlace;
     use crate::options::{Given, find};
 
     type Case<'a> = &'a [(&'static str, &'a str, Origin)];
 
-    fn place() -> Place {
-        Place { file: "f".into(), line: 1, column: 2 }
+    fn place() -> FilePlace {
+        FilePlace { file: "f".into(), line: 1, column: 2 }
     }
 
     fn proxies(
