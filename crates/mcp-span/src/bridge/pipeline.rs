@@ -17,7 +17,7 @@ use crate::engine::{Engine, Limits, Output, Policy, earliest};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::fnv_map::FnvMap;
-use crate::message::{Message, Method, peek, reply};
+use crate::message::{Id, Message, Method, peek, reply};
 use crate::net::Lane;
 use crate::net::backoff::entropy;
 use crate::revision::translate::legacy_client::LegacyClient;
@@ -286,6 +286,12 @@ impl Pipeline {
             Command::Send(send) if self.is_to_be_translated(&send.message) => {
                 let (ticket, message) = (send.ticket, send.message.clone());
                 let is_request = message.request_id().is_some();
+                // Over a pair of streams a cancellation is a message, and nothing answers what it
+                // is about.
+                if let Some(id) = peek::cancelled_request(&message).map(|id| id.canonical()) {
+                    let is_it = |sent: &Send| sent.message.request_id().map(Id::canonical);
+                    self.taken.retain(|_, sent| is_it(sent).is_none_or(|sent| sent != id));
+                }
                 self.taken.insert(ticket, send);
                 self.legacy_client.on_client_message(message, now);
                 self.run_server_steps(now);
@@ -370,4 +376,65 @@ impl Pipeline {
 /// The server was replaced by one of the other era, which knows nothing of the session.
 fn other_era() -> Error {
     Error::new(Kind::SessionLost, "The server was replaced by another").not_delivered()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    struct Rig(Pipeline);
+
+    impl Rig {
+        fn client(&mut self, message: Value) -> Vec<Value> {
+            let message = Message::parse(message.to_string().into()).unwrap();
+            self.0.on_client_message(Incoming::Message(message), Instant::now());
+            self.0.run(Instant::now());
+            self.sent()
+        }
+
+        fn server(&mut self, message: Value) -> Vec<Value> {
+            let message = Message::parse(message.to_string().into()).unwrap();
+            let event = Event::Message { message, answers: None };
+            self.0.on_event(event, Instant::now());
+            self.0.run(Instant::now());
+            self.sent()
+        }
+
+        /// What went to the server.
+        fn sent(&mut self) -> Vec<Value> {
+            let commands = self.0.for_server.drain(..);
+            let messages = commands.filter_map(|command| match command {
+                Command::Send(send) => serde_json::from_slice(send.message.bytes()).ok(),
+                _ => None,
+            });
+            messages.collect()
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_cancelled_request_is_not_kept_for_a_server_that_will_not_answer_it() {
+        let mut rig = Rig(Pipeline::new(Policy::default(), Stages::default(), None));
+        let sent =
+            rig.client(json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {},
+            "clientInfo": {"name": "c", "version": "1"}}}));
+        let refusal =
+            json!({"code": -32022, "message": "no", "data": {"supported": ["2026-07-28"]}});
+        let sent = rig.server(json!({"jsonrpc": "2.0", "id": sent[0]["id"], "error": refusal}));
+        assert_eq!(sent[0]["method"], "server/discover", "{sent:?}");
+        rig.server(json!({"jsonrpc": "2.0", "id": sent[0]["id"], "result": {
+            "resultType": "complete", "supportedVersions": ["2026-07-28"],
+            "capabilities": {"tools": {}}, "ttlMs": 0, "cacheScope": "private",
+            "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "s", "version": "1"}}}}));
+        rig.client(json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        let sent = rig.client(json!({"jsonrpc": "2.0", "id": "a", "method": "tools/call",
+            "params": {"name": "t"}}));
+        assert_eq!((&sent[0]["method"], rig.0.taken.len()), (&json!("tools/call"), 1), "{sent:?}");
+        let sent = rig.client(json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
+            "params": {"requestId": "a"}}));
+        assert_eq!(sent[0]["method"], "notifications/cancelled");
+        assert_eq!(rig.0.taken.len(), 0);
+    }
 }
