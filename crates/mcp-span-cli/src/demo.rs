@@ -13,12 +13,13 @@ use super::trace::timeline::Timeline;
 use super::{Failure, connect, settings};
 use mcp_span::demo::Demo;
 use mcp_span::message::{Id, Message};
+use mcp_span::revision::Revision;
 use mcp_span::transport::{Incoming, Link, http, memory};
 use mcp_span::{bridge, os};
 
-/// What the client says in the tour.
+/// What the client says in the tour, but for the newest revision with a handshake.
 const SCRIPT: [&str; 5] = [
-    r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"mcp-span-walk","version":"1"}}}"#,
+    r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"REVISION","capabilities":{},"clientInfo":{"name":"mcp-span-walk","version":"1"}}}"#,
     r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
     r#"{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{}}"#,
     r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"add","arguments":{"a":2,"b":40}}}"#,
@@ -83,6 +84,7 @@ impl Walk {
     /// `false` if a response did not come.
     async fn go(&mut self) -> io::Result<bool> {
         for text in SCRIPT {
+            let text = text.replace("REVISION", Revision::LATEST_LEGACY);
             let message = Message::parse(text.into()).map_err(io::Error::other)?;
             self.show("client->server", "STDIN", &message)?;
             let id = message.request_id().cloned();

@@ -235,8 +235,8 @@ choices! {
     }
     Protocol {
         Auto: "auto", "Whatever the two speak, translated where they have nothing in common";
-        Legacy: "legacy", "The server is never spoken to in the stateless way of 2026-07-28";
-        Modern: "modern", "The client is offered 2026-07-28, whatever the server speaks";
+        Legacy: "legacy", "The server is only spoken to as in the revisions with sessions";
+        Modern: "modern", "The client is offered the stateless revision, whatever the server speaks";
     }
     Grant {
         Code: "code" | "authorization-code" | "authorization_code", "A person logs in with a browser";

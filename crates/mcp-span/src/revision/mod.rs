@@ -89,8 +89,8 @@ mod tests {
     #[test]
     fn no_revision_is_named_outside_of_the_table() {
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
-        let (sources, front) = (root.join("src"), root.join("../front/src"));
-        let (mut folders, mut seen) = (vec![sources.clone(), front], 0);
+        let (sources, command) = (root.join("src"), root.join("../mcp-span-cli/src"));
+        let (mut folders, mut seen) = (vec![sources.clone(), command], 0);
         while let Some(folder) = folders.pop() {
             for entry in std::fs::read_dir(folder).unwrap() {
                 let path = entry.unwrap().path();
