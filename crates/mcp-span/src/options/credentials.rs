@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderValue};
 
-use super::{Context, OptionError, ServerOptions};
+use super::{Context, OptionError, ServerOptions, find};
 use crate::auth::{CredentialCommand, Credentials, Prints, Source, bare_token, read_token_file};
 use crate::secret::{Scrubber, Secret};
 use crate::wire::header;
@@ -22,8 +22,8 @@ impl ServerOptions {
         headers: &mut HeaderMap,
         scrubber: &Scrubber,
     ) -> Result<Option<Credentials>, OptionError> {
-        let sources = CREDENTIAL_SOURCES.into_iter();
-        let given: Vec<&str> = sources.filter(|name| self.origin(name).is_some()).collect();
+        let is_given = |name: &&str| find(name).is_some_and(|source| self.texts(source).is_some());
+        let given: Vec<&str> = CREDENTIAL_SOURCES.into_iter().filter(is_given).collect();
         if let [first, second, ..] = given[..] {
             let (first, second) = (self.label(first), self.label(second));
             return Err(OptionError::new(format!(
@@ -126,6 +126,19 @@ mod tests {
         assert_eq!(split("  ").unwrap(), Vec::<String>::new());
         assert_eq!(words("a | b", true).unwrap().last().unwrap(), "a | b");
         assert_eq!(words(" ", true), None);
+    }
+
+    #[test]
+    fn two_sources_exclude_each_other_whoever_has_set_them() {
+        let options = ServerOptions {
+            url: Some("https://h/".to_owned()),
+            bearer_env: Some("A".to_owned()),
+            bearer_file: Some("f".into()),
+            ..ServerOptions::default()
+        };
+        let error = options.resolve(&Context::default()).unwrap_err();
+        let sentence = "--bearer-env and --bearer-file exclude each other: one of them is enough";
+        assert_eq!(error.message, sentence);
     }
 
     #[test]
