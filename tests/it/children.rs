@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use mcp_span::error::{Delivery, Kind, Stage};
+use mcp_span::error::{Delivery, ErrorKind, Stage};
 use mcp_span::secret::Secret;
 use serde_json::{Value, json};
 
@@ -84,14 +84,14 @@ async fn s1_28_a_program_that_ends_fails_what_is_in_flight_and_says_why() {
     let failure = client.call("print", Value::Null).await.unwrap_err();
     assert!(failure.message.starts_with("Transport closed"), "{failure}");
     assert!(failure.message.contains("exit status: 7"), "{failure}");
-    assert_eq!((failure.kind, failure.stage()), (Kind::Closed, Stage::Receive));
+    assert_eq!((failure.kind, failure.stage()), (ErrorKind::Closed, Stage::Receive));
     assert_eq!((failure.delivery, failure.is_retryable()), (Delivery::Unknown, false));
     let reason = failure.reason.unwrap();
     assert!(reason.contains("out of paper giving up"), "{reason}");
     let ended = soon("the end", client.ended()).await;
     assert!(ended.message.contains("exit status: 7"), "{ended}");
     let late = client.call("print", Value::Null).await.unwrap_err();
-    assert_eq!((late.kind, late.delivery), (Kind::Closed, Delivery::NotDelivered));
+    assert_eq!((late.kind, late.delivery), (ErrorKind::Closed, Delivery::NotDelivered));
 }
 
 #[tokio::test]
@@ -108,7 +108,7 @@ async fn a_program_that_is_not_there_is_named_with_what_to_do() {
     let spec = mcp_span::client::Spec::child(settings);
     let failure = mcp_span::Client::builder(spec).connect().await.unwrap_err();
     assert!(failure.message.contains("'no-such-program-here' cannot be started"), "{failure}");
-    assert_eq!((failure.kind, failure.stage()), (Kind::Spawn, Stage::Connect));
+    assert_eq!((failure.kind, failure.stage()), (ErrorKind::Spawn, Stage::Connect));
     assert!(failure.hint.unwrap().contains("PATH"));
 }
 
@@ -280,7 +280,7 @@ async fn a_program_that_never_answers_the_handshake_does_not_outlive_it() {
     let timeouts = mcp_span::limits::Timeouts { quick, work: quick };
     spec.set_timeouts(timeouts);
     let failure = mcp_span::Client::builder(spec).connect().await.unwrap_err();
-    assert_eq!(failure.kind, Kind::Timeout);
+    assert_eq!(failure.kind, ErrorKind::Timeout);
     assert!(!is_there(&nursery.note("pid").await), "it is gone when the failure is told");
 }
 
@@ -307,7 +307,7 @@ async fn a_requests_own_timeout_is_longer_than_the_links_over_pipes() {
     spec.set_timeouts(mcp_span::limits::Timeouts::all(Duration::from_millis(200)));
     let client = soon("a connection", mcp_span::Client::builder(spec).connect()).await.unwrap();
     let failure = soon("an end", async { client.call("x", ()).await }).await.unwrap_err();
-    assert_eq!((failure.kind, failure.delivery), (Kind::Timeout, Delivery::Unknown));
+    assert_eq!((failure.kind, failure.delivery), (ErrorKind::Timeout, Delivery::Unknown));
     let patient = async { client.call("x", ()).timeout(Duration::from_secs(60)).await };
     soon("an answer", patient).await.unwrap();
     client.close().await;

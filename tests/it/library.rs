@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use mcp_span::client::Spec;
-use mcp_span::error::{Delivery, Kind};
+use mcp_span::error::{Delivery, ErrorKind};
 use mcp_span::transport::{child, http};
 use mcp_span::{Client, Error, Stage};
 use serde_json::json;
@@ -81,7 +81,7 @@ async fn a_call_to_a_child_has_progress_and_a_result() {
     assert_eq!(counted.text(), "Counted down from 2.");
     assert_eq!(steps, [(1.0, Some(2.0)), (2.0, Some(2.0))]);
     let unknown = client.call("no-such-tool", ()).await.unwrap_err();
-    assert_eq!((unknown.kind, unknown.code()), (Kind::Rpc, -32602));
+    assert_eq!((unknown.kind, unknown.code()), (ErrorKind::Rpc, -32602));
     client.close().await;
 }
 
@@ -108,7 +108,7 @@ async fn s1_13_s1_14_events_before_the_answer_are_notifications() {
 async fn s1_15_a_stream_without_the_answer_is_a_failure_with_its_text() {
     let failure = failure(|_| Reply::sse().event(result("77", "{}")).end()).await;
     assert_eq!(failure.message, "No response received for request ID 2");
-    assert_eq!((failure.kind, failure.stage()), (Kind::NoResponse, Stage::Receive));
+    assert_eq!((failure.kind, failure.stage()), (ErrorKind::NoResponse, Stage::Receive));
     assert_eq!(failure.delivery, Delivery::Unknown);
 }
 
@@ -131,14 +131,14 @@ async fn s1_37_an_error_of_the_servers_is_the_servers() {
     })
     .await;
     assert_eq!(failure.to_string(), "MCP error -5: out of paper");
-    assert_eq!((failure.kind, failure.stage()), (Kind::Rpc, Stage::Protocol));
+    assert_eq!((failure.kind, failure.stage()), (ErrorKind::Rpc, Stage::Protocol));
     assert_eq!(failure.data(), Some(json!({"tray": 2})));
 }
 
 #[tokio::test]
 async fn s1_38_an_answer_that_is_no_json_is_a_failure() {
     let failure = failure(|_| Reply::json("{nonsense")).await;
-    assert_eq!((failure.kind, failure.stage()), (Kind::BadResponse, Stage::Decode));
+    assert_eq!((failure.kind, failure.stage()), (ErrorKind::BadResponse, Stage::Decode));
 }
 
 #[tokio::test]
@@ -153,7 +153,7 @@ async fn s1_33_s1_34_silence_is_a_timeout_with_its_text() {
     let client = client(Spec::http(settings)).await;
     let failure = client.call("x", ()).await.unwrap_err();
     assert_eq!(failure.message, "Request timeout after 300ms");
-    assert_eq!((failure.kind, failure.delivery), (Kind::Timeout, Delivery::Unknown));
+    assert_eq!((failure.kind, failure.delivery), (ErrorKind::Timeout, Delivery::Unknown));
     client.close().await;
 }
 
@@ -165,7 +165,7 @@ async fn a_server_that_is_down_is_an_error_of_the_connection() {
     let mut spec = Spec::url(url.parse().unwrap());
     spec.policy.connect_wait = Duration::ZERO;
     let failure = soon("an end", Client::builder(spec).connect()).await.unwrap_err();
-    assert_eq!((failure.kind, failure.stage()), (Kind::Connect, Stage::Connect));
+    assert_eq!((failure.kind, failure.stage()), (ErrorKind::Connect, Stage::Connect));
     assert!(failure.is_retryable() && failure.hint.is_some(), "{failure:?}");
 }
 
@@ -274,7 +274,11 @@ async fn a_login_that_nobody_has_done_is_an_error_with_its_address() {
         builder.state_dir(folder.path())
     };
     let error = soon("an error", connecting().connect()).await.unwrap_err();
-    assert_eq!((error.kind, error.delivery), (Kind::Login, Delivery::NotDelivered), "{error:?}");
+    assert_eq!(
+        (error.kind, error.delivery),
+        (ErrorKind::Login, Delivery::NotDelivered),
+        "{error:?}"
+    );
     let page = error.login_url.expect("where to log in");
     assert_eq!(page.scheme(), "http", "{page}");
     // The page is served on: whoever goes there is logged in.
@@ -284,7 +288,7 @@ async fn a_login_that_nobody_has_done_is_an_error_with_its_address() {
         loop {
             match connecting().connect().await {
                 Ok(client) => return client,
-                Err(error) => assert_eq!(error.kind, Kind::Login, "{error:?}"),
+                Err(error) => assert_eq!(error.kind, ErrorKind::Login, "{error:?}"),
             }
         }
     };

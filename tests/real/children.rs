@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use mcp_span::client::{Client, Spec};
-use mcp_span::error::Kind;
+use mcp_span::error::ErrorKind;
 use mcp_span::transport::child::ChildSettings;
 use serde_json::{Value, json};
 
@@ -71,7 +71,7 @@ async fn the_everything_server_over_stdio() {
 async fn a_python_server_that_crashes_says_how_it_ended() {
     let client = wild().await;
     let failure = client.call("crash", Value::Null).await.expect_err("a crash");
-    assert_eq!(failure.kind, Kind::Closed, "{failure:?}");
+    assert_eq!(failure.kind, ErrorKind::Closed, "{failure:?}");
     assert!(failure.message.starts_with("Transport closed"), "{failure}");
     assert!(failure.message.contains("exit status: 9"), "{failure}");
     let reason = failure.reason.expect("what it wrote last");

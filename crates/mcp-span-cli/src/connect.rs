@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use super::report::Usage;
 use super::{Failure, report};
 use mcp_span::client::{Server, Spec};
-use mcp_span::error::Kind;
+use mcp_span::error::ErrorKind;
 use mcp_span::transport::stdio;
 use mcp_span::{bridge, os};
 
@@ -21,7 +21,7 @@ pub(super) async fn run(spec: Spec) -> Result<ExitCode, Failure> {
     // First of all: where there is no such program, nobody's stdin is touched.
     let server = match spec.link() {
         Ok(server) => server,
-        Err(error) if error.kind == Kind::Spawn => return Ok(report::cannot_start(&error)),
+        Err(error) if error.kind == ErrorKind::Spawn => return Ok(report::cannot_start(&error)),
         Err(error) => return Err(Usage::new(error.message).into()),
     };
     let os::Stdio { input, output, restore } = os::stdio();

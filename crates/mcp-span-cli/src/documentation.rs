@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use clap::{Arg, Command};
-use mcp_span::error::{Error, Kind};
+use mcp_span::error::{Error, ErrorKind};
 use mcp_span::options::{self, OPTIONS, OptionInfo};
 
 use crate::args::documented;
@@ -328,7 +328,7 @@ fn camel_case(flag: &str) -> String {
 fn kinds() -> String {
     let mut text = String::from("| `kind` | `code` | What happened |\n|---|---|---|\n");
     for (name, words) in kinds_with_words() {
-        let kind: Kind = serde_json::from_value(name.as_str().into()).unwrap();
+        let kind: ErrorKind = serde_json::from_value(name.as_str().into()).unwrap();
         text += &format!("| `{name}` | {} | {} |\n", Error::new(kind, "").code(), escaped(&words));
     }
     text

@@ -2,14 +2,14 @@
 #![expect(clippy::print_stderr, reason = "this is where the program speaks to a person")]
 
 use std::ffi::OsString;
-use std::io::{BufWriter, ErrorKind, Write};
+use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
 use serde_json::{Value, json};
 
 use super::{args, bad_arguments, help, output};
-use mcp_span::error::{Delivery, Error, Kind, Stage};
+use mcp_span::error::{Delivery, Error, ErrorKind, Stage};
 use mcp_span::secret::Scrubber;
 use mcp_span::untrusted::Untrusted;
 
@@ -38,7 +38,7 @@ pub(super) enum CommandError {
     /// A login or a logout failed.
     Login(Box<Error>),
     /// Something that neither the user nor the server has caused.
-    Unexpected(std::io::Error),
+    Unexpected(io::Error),
 }
 
 impl From<String> for Usage {
@@ -65,8 +65,8 @@ impl From<Error> for CommandError {
     }
 }
 
-impl From<std::io::Error> for CommandError {
-    fn from(error: std::io::Error) -> Self {
+impl From<io::Error> for CommandError {
+    fn from(error: io::Error) -> Self {
         Self::Unexpected(error)
     }
 }
@@ -115,10 +115,10 @@ impl CommandError {
             Self::Arguments(_) | Self::Usage(_) => 2,
             Self::Unexpected(_) | Self::Login(_) => 1,
             Self::Server(failure, _) => match failure.kind {
-                Kind::Rpc => 1,
-                Kind::Login | Kind::Credentials => 4,
-                Kind::Status if matches!(failure.status, Some(401 | 403)) => 4,
-                Kind::BadUrl | Kind::InvalidOptions | Kind::InvalidRequest => 2,
+                ErrorKind::Rpc => 1,
+                ErrorKind::Login | ErrorKind::Credentials => 4,
+                ErrorKind::Status if matches!(failure.status, Some(401 | 403)) => 4,
+                ErrorKind::BadUrl | ErrorKind::InvalidOptions | ErrorKind::InvalidRequest => 2,
                 _ => 3,
             },
         }
@@ -188,15 +188,15 @@ fn with_reason(message: &str, reason: Option<&str>) -> String {
 /// Where the library knows no next step.
 fn next_step(failure: &Error) -> Option<&'static str> {
     match failure.kind {
-        Kind::Timeout | Kind::NoResponse => {
+        ErrorKind::Timeout | ErrorKind::NoResponse => {
             Some("Try it again with -v to see what happens, or with a longer --timeout")
         }
-        Kind::Closed => Some("Try it again; with -v you see what happens"),
-        Kind::Status if failure.status.is_some_and(|status| status >= 500) => {
+        ErrorKind::Closed => Some("Try it again; with -v you see what happens"),
+        ErrorKind::Status if failure.status.is_some_and(|status| status >= 500) => {
             Some("The server has trouble of its own: try it again later, or look into its log")
         }
-        Kind::Overloaded => Some("Try it again later"),
-        Kind::BadResponse => {
+        ErrorKind::Overloaded => Some("Try it again later"),
+        ErrorKind::BadResponse => {
             Some("Is this the URL of an MCP server? 'mcp-span check' finds out what answers there")
         }
         _ => None,
@@ -210,17 +210,17 @@ pub(super) fn short_help() -> ExitCode {
 }
 
 /// Prints `text`, which is all that the command was for. Whoever closes the pipe has seen enough.
-pub(super) fn print(text: &str) -> Result<(), std::io::Error> {
+pub(super) fn print(text: &str) -> Result<(), io::Error> {
     print_with(|out| out.write_all(text.as_bytes()))
 }
 
 /// The same with what is never in memory as a whole.
 pub(super) fn print_with(
-    write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
-) -> Result<(), std::io::Error> {
-    let mut out = BufWriter::new(std::io::stdout().lock());
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), io::Error> {
+    let mut out = BufWriter::new(io::stdout().lock());
     match write(&mut out).and_then(|()| out.flush()) {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         printed => printed,
     }
 }
@@ -294,13 +294,13 @@ mod tests {
             error.status = status;
             CommandError::from(error).code()
         };
-        assert_eq!(code(Kind::Connect, None), 3);
-        assert_eq!(code(Kind::Spawn, None), 3);
-        assert_eq!(code(Kind::Timeout, None), 3);
-        assert_eq!(code(Kind::Status, Some(500)), 3);
-        assert_eq!(code(Kind::Status, Some(401)), 4);
-        assert_eq!(code(Kind::Login, None), 4);
-        assert_eq!(code(Kind::BadUrl, None), 2);
+        assert_eq!(code(ErrorKind::Connect, None), 3);
+        assert_eq!(code(ErrorKind::Spawn, None), 3);
+        assert_eq!(code(ErrorKind::Timeout, None), 3);
+        assert_eq!(code(ErrorKind::Status, Some(500)), 3);
+        assert_eq!(code(ErrorKind::Status, Some(401)), 4);
+        assert_eq!(code(ErrorKind::Login, None), 4);
+        assert_eq!(code(ErrorKind::BadUrl, None), 2);
         assert_eq!(CommandError::from(Usage::new("x")).code(), 2);
     }
 }

@@ -70,10 +70,6 @@ pub struct RpcError {
     pub data: Option<Value>,
 }
 
-/// The former name.
-#[doc(hidden)]
-pub type Kind = ErrorKind;
-
 /// The sort of a failure; its text form is part of the interface.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]

@@ -1,7 +1,7 @@
 //! `mcp-span login --import`: imports the login that mcp-remote has stored for a server.
 
 use std::cmp::Reverse;
-use std::io::ErrorKind;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::SystemTime;
@@ -14,7 +14,7 @@ use crate::compat::mcp_remote::{self, Remote};
 use crate::settings::Settings;
 use crate::{Failure, args, folders, report};
 use mcp_span::auth::oauth::Foreign;
-use mcp_span::error::{Error, Kind};
+use mcp_span::error::{Error, ErrorKind};
 use mcp_span::options::Header;
 use mcp_span::private_file;
 use mcp_span::secret::shown;
@@ -37,11 +37,11 @@ pub(crate) fn find(typed: &args::Connect) -> Result<Found, Error> {
     let place = url.map_or_else(|| "this server".to_owned(), |url| shown(&url));
     let message = format!("mcp-remote has no login for {place}");
     Err(match find_named(&names(typed, &Remote::default()))? {
-        Some(_) => Error::new(Kind::Login, format!("{message} with these arguments")).hint(
+        Some(_) => Error::new(ErrorKind::Login, format!("{message} with these arguments")).hint(
             "It has a login without headers, resource and parameters: leave them out to import \
              that one",
         ),
-        None => Error::new(Kind::Login, message).hint(
+        None => Error::new(ErrorKind::Login, message).hint(
             "Give the arguments as mcp-remote had them (URL, headers, resource), or log in without \
              --import",
         ),
@@ -78,7 +78,7 @@ pub(crate) async fn store(
     let stored = oauth.take_over(&foreign).await.map_err(|error| {
         let message = format!("{} cannot be used", tokens.display());
         let hint = error.hint.clone();
-        let failed = Error::new(Kind::Login, message).because(error);
+        let failed = Error::new(ErrorKind::Login, message).because(error);
         Failure::of_login(hint.into_iter().fold(failed, Error::hint))
     })?;
     if is_json {
@@ -151,11 +151,11 @@ fn names(typed: &args::Connect, remote: &Remote) -> Vec<String> {
 fn read(file: &Path) -> Result<Option<(Value, SystemTime)>, Error> {
     let wrong = |why: String| {
         let message = format!("{} cannot be read", file.display());
-        Error::new(Kind::Login, message).because(why).not_delivered()
+        Error::new(ErrorKind::Login, message).because(why).not_delivered()
     };
     let text = match private_file::read_beside(file) {
         Ok(text) => text,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(wrong(error.to_string())),
     };
     let written = std::fs::metadata(file).and_then(|meta| meta.modified());

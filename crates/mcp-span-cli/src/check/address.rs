@@ -142,7 +142,7 @@ mod tests {
 
     use super::super::finding::Status;
     use super::*;
-    use mcp_span::error::Kind;
+    use mcp_span::error::ErrorKind;
 
     fn at(text: &str) -> Url {
         Url::parse(text).unwrap()
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn a_way_ends_at_its_first_fault() {
         let statuses = |url, connection: &RecordedConnection| {
-            let error = Error::new(Kind::Dns, "no");
+            let error = Error::new(ErrorKind::Dns, "no");
             found(url, connection, Some(&error)).map(|finding| finding.status)
         };
         let mut connection = RecordedConnection::default();

@@ -10,7 +10,7 @@ use super::finding::Finding;
 use mcp_span::Error;
 use mcp_span::auth::oauth::challenge::Challenge;
 use mcp_span::auth::oauth::{Account, FoundMetadata, OAuth, Provider, Survey, survey};
-use mcp_span::error::Kind;
+use mcp_span::error::ErrorKind;
 use mcp_span::transport::http::HttpSettings;
 
 /// The server has asked for nothing, or takes what it got.
@@ -51,7 +51,7 @@ pub(super) async fn refused(
     };
     let said = format!("HTTP {} {asks}", response.status);
     // Else the refusal is all that there is.
-    let has_tried = failure.kind != Kind::Status;
+    let has_tried = failure.kind != ErrorKind::Status;
     if settings.may_log_in && has_tried {
         return of_failure("authorization", failure).meaning(format!(
             "The server refuses the request ({said}), and no token could be obtained"
@@ -229,7 +229,7 @@ mod tests {
         assert!(finding.next_step.unwrap().contains("--oauth-client-id"));
         let nothing = found(Ok(None));
         assert!(nothing.next_step.unwrap().contains("--bearer-file"));
-        let broken = found(Err(Error::new(Kind::Login, "it lies")));
+        let broken = found(Err(Error::new(ErrorKind::Login, "it lies")));
         assert!(broken.summary.ends_with("it lies") && broken.next_step.is_some());
     }
 }

@@ -3,7 +3,7 @@
 
 use super::exchange::{Exchange, Response};
 use super::finding::Finding;
-use mcp_span::error::{Error, Kind};
+use mcp_span::error::{Error, ErrorKind};
 use mcp_span::untrusted::Untrusted;
 use mcp_span::wire::page;
 use mcp_span::wire::tls_refusal::TlsRefusal;
@@ -21,18 +21,20 @@ pub(super) fn handshake(exchange: &Exchange, elsewhere: &[String]) -> Finding {
 /// There was no answer at all.
 fn unanswered(error: &Error) -> Finding {
     let meaning = match error.kind {
-        Kind::Redirect => {
+        ErrorKind::Redirect => {
             "The URL is outdated, shortened, or that of a web page; mcp-span does not send credentials to another origin by itself"
         }
-        Kind::Timeout => "The connection is open, but nothing comes back",
-        Kind::ProxyAuth | Kind::Proxy => "The proxy does not let the request through",
+        ErrorKind::Timeout => "The connection is open, but nothing comes back",
+        ErrorKind::ProxyAuth | ErrorKind::Proxy => "The proxy does not let the request through",
         _ if is_no_http(error.reason.as_deref().unwrap_or_default()) => "The answer is not HTTP",
         _ => "The connection broke before an answer arrived",
     };
     let mut finding = Finding::of_error("transport", error).meaning(meaning);
     match error.kind {
         // The sentence says it all.
-        Kind::Redirect | Kind::Timeout | Kind::ProxyAuth | Kind::Proxy => finding.details.clear(),
+        ErrorKind::Redirect | ErrorKind::Timeout | ErrorKind::ProxyAuth | ErrorKind::Proxy => {
+            finding.details.clear()
+        }
         _ if finding.next_step.is_none() => {
             let next = "Check scheme and port of the URL: it may not be an HTTP server that listens there; if they are right, read the server's log";
             finding.next_step = Some(next.to_owned());

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::Method;
 use http::header::CONTENT_TYPE;
-use mcp_span::error::{Error, Kind};
+use mcp_span::error::{Error, ErrorKind};
 use mcp_span::limits;
 use mcp_span::net::{RecordedExchange, RecordedResponse};
 use mcp_span::secret::{Scrubber, shown};
@@ -156,7 +156,7 @@ impl Response {
 
 /// Nothing came in time.
 pub(super) fn late(limit: Duration) -> Error {
-    Error::new(Kind::Timeout, format!("No answer within {} ms", limit.as_millis()))
+    Error::new(ErrorKind::Timeout, format!("No answer within {} ms", limit.as_millis()))
         .hint("Check whether the server hangs, or raise --timeout")
 }
 

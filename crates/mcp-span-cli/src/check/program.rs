@@ -11,7 +11,7 @@ use super::{Activity, CheckOptions, contents};
 use crate::report::plain;
 use mcp_span::bridge::HiddenTools;
 use mcp_span::client::{Client, Options, Spec};
-use mcp_span::error::{Error, Kind};
+use mcp_span::error::{Error, ErrorKind};
 use mcp_span::limits::{self, Timeouts};
 use mcp_span::transport::child::ChildSettings;
 use mcp_span::untrusted::Untrusted;
@@ -93,7 +93,7 @@ pub(super) async fn check(
         Err(failure) => {
             let is_missing = findings.iter().any(|finding| finding.status == Status::Failed);
             findings.push(match failure.kind {
-                Kind::Spawn if is_missing => Finding::skipped("start", "nothing to start"),
+                ErrorKind::Spawn if is_missing => Finding::skipped("start", "nothing to start"),
                 _ => unstarted(&failure, locked(&written).lines()),
             });
             let why = "no handshake";
@@ -108,14 +108,14 @@ pub(super) async fn check(
 fn unstarted(failure: &Error, wrote: Vec<String>) -> Finding {
     let mut finding = contents::of_failure("start", failure);
     let (meaning, next) = match failure.kind {
-        Kind::Spawn => ("The system refuses to start the program", None),
-        Kind::Timeout => (
+        ErrorKind::Spawn => ("The system refuses to start the program", None),
+        ErrorKind::Timeout => (
             "The program runs, but does not answer the handshake on stdout: is it an MCP server that speaks over stdio?",
             Some(
                 "Try the command in a terminal; the server may need an argument such as `stdio`, or a longer --timeout",
             ),
         ),
-        Kind::Closed => {
+        ErrorKind::Closed => {
             finding.details.clear();
             (
                 "The program exited before it answered the handshake",

@@ -17,7 +17,7 @@ use super::{
 use mcp_span::Error;
 use mcp_span::bridge::{Policy, Stages};
 use mcp_span::client::{Client, Options, Server, Spec};
-use mcp_span::error::Kind;
+use mcp_span::error::ErrorKind;
 use mcp_span::limits::{self, Timeouts};
 use mcp_span::net::{Endpoint, Recorder};
 use mcp_span::revision::Revision;
@@ -204,7 +204,7 @@ impl Remote {
     /// There is no session.
     async fn failed(&self, exchanges: &[Exchange], failure: &Error) -> Found {
         let mut findings = self.of_http(exchanges);
-        let is_secret = matches!(failure.kind, Kind::Credentials | Kind::Login);
+        let is_secret = matches!(failure.kind, ErrorKind::Credentials | ErrorKind::Login);
         let gap = match exchanges.last() {
             None if is_secret => {
                 findings.push(authorization::unavailable(failure));

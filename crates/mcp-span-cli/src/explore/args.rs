@@ -202,6 +202,8 @@ mod tests {
     use std::ffi::OsString;
 
     use crate::args;
+    use crate::config_file::ConfigFile;
+    use crate::secrets::Secrets;
     use crate::target::is_url;
 
     /// The URL, the hub, the words and the program of a command line.
@@ -221,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn the_typedis_the_first_word_unless_it_stands_elsewhere() {
+    fn the_server_is_the_first_word_unless_it_stands_elsewhere() {
         let some = |text: &str| Some(text.to_owned());
         let is = |line: &str, url, hub, words: &str, program: &str| {
             let expected = (url, hub, words.to_owned(), program.to_owned());
@@ -251,5 +253,19 @@ mod tests {
         assert_eq!(elsewhere, (some("https://a/b"), None, "t x=1".to_owned(), String::new()));
         let typed = target("mcp-span call https://c/d t", Some("https://a/b"));
         assert_eq!(typed, (some("https://c/d"), None, "t".to_owned(), String::new()));
+    }
+
+    #[test]
+    fn a_person_waits_for_a_second_unless_told_otherwise() {
+        let wait = |line: &str| {
+            let typed: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            let parsed = args::parse(typed.clone(), args::command(&typed));
+            let mut parsed = parsed.unwrap_or_else(|_| panic!("{line}"));
+            let line = crate::behind(&mut parsed, ConfigFile::default(), Secrets::default());
+            line.unwrap().connect().unwrap().options.connect_wait().as_secs()
+        };
+        assert_eq!(wait("mcp-span tools https://a/b"), 1);
+        assert_eq!(wait("mcp-span raw https://a/b x --connect-wait 7"), 7);
+        assert_eq!(wait("mcp-span connect https://a/b"), 25);
     }
 }

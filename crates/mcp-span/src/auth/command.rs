@@ -90,7 +90,7 @@ fn complained(error: Error, output: &Output, scrubber: &Scrubber) -> Error {
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
-    use crate::error::Kind;
+    use crate::error::ErrorKind;
 
     #[tokio::test]
     async fn a_command_that_hangs_is_killed_when_its_time_is_over() {
@@ -102,7 +102,7 @@ mod tests {
         let command = CredentialCommand::new(words, Prints::Token, Environment::default());
         let command = CredentialCommand { limit, ..command.unwrap() };
         let error = command.run(&Scrubber::default()).await.unwrap_err();
-        assert_eq!(error.kind, Kind::Credentials);
+        assert_eq!(error.kind, ErrorKind::Credentials);
         assert!(error.message.contains("took more than 0.5 s"), "{error}");
         let pid = std::fs::read_to_string(&file).unwrap();
         let is_there = || std::path::Path::new("/proc").join(pid.trim()).join("cmdline").exists();

@@ -3,12 +3,12 @@
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName};
 
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::wire::header;
 
 /// A source gave nothing that can be used; never with what it gave.
 pub(super) fn unusable(place: &str, why: &str) -> Error {
-    Error::new(Kind::Credentials, format!("{place} {why}")).not_delivered()
+    Error::new(ErrorKind::Credentials, format!("{place} {why}")).not_delivered()
 }
 
 /// A token as it is often copied: with blanks around it, and its scheme before it.
@@ -77,7 +77,7 @@ mod tests {
         for text in ["", " \n", "a\nb", "a\u{1}b", "Bearer \n", "Bearer"] {
             let error = bearer("the file f", text).unwrap_err();
             assert!(error.message.starts_with("the file f "), "{error}");
-            assert_eq!(error.kind, Kind::Credentials);
+            assert_eq!(error.kind, ErrorKind::Credentials);
         }
     }
 

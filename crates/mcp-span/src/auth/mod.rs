@@ -10,7 +10,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 use tracing::debug;
 
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::limits;
 use crate::lock::lock;
 use crate::secret::Scrubber;
@@ -241,7 +241,7 @@ impl Credentials {
             }
         });
         task.await.unwrap_or_else(|error| {
-            Err(Error::new(Kind::Login, "The login broke off").because(error).not_delivered())
+            Err(Error::new(ErrorKind::Login, "The login broke off").because(error).not_delivered())
         })?;
         Ok(self.newer_than(refused).await)
     }
@@ -445,7 +445,7 @@ mod tests {
         let script = format!("echo x >> {}; exit 1", log.display());
         let credentials = of_command(&["sh", "-c", &script], 300);
         for one in futures_in_order((0..20).map(|_| credentials.get(Login::Never))).await {
-            assert_eq!(one.unwrap_err().kind, Kind::Credentials);
+            assert_eq!(one.unwrap_err().kind, ErrorKind::Credentials);
         }
         let runs = || std::fs::read_to_string(&log).unwrap().lines().count();
         assert_eq!(runs(), 1);
@@ -458,7 +458,7 @@ mod tests {
     async fn a_command_that_fails_says_why() {
         let credentials = of_command(&["sh", "-c", "echo no ticket >&2; exit 3"], 300);
         let error = credentials.get(Login::Never).await.unwrap_err();
-        assert_eq!(error.kind, Kind::Credentials);
+        assert_eq!(error.kind, ErrorKind::Credentials);
         assert!(error.reason.as_ref().unwrap().contains("no ticket"), "{error:?}");
         assert!(error.message.contains("exit status: 3"), "{error}");
     }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::message::{Head, Json, Message, Method, peek, reply};
 use crate::revision::tools::without;
 
@@ -45,11 +45,11 @@ impl HiddenTools {
             Some((None, _)) if is_plain => return None,
             Some((Some(pattern), name)) => {
                 let text = format!("The tool {name:?} is hidden by --ignore-tool {pattern:?}");
-                Error::new(Kind::HiddenTool, text).hint("Leave --ignore-tool out to use it")
+                Error::new(ErrorKind::HiddenTool, text).hint("Leave --ignore-tool out to use it")
             }
             Some((None, _)) | None => {
                 let text = "The call names no tool, or more than one, and --ignore-tool hides some";
-                Error::new(Kind::HiddenTool, text)
+                Error::new(ErrorKind::HiddenTool, text)
             }
         };
         Some(error.not_delivered())
@@ -61,7 +61,7 @@ impl HiddenTools {
             return message;
         }
         if let Some(failure) = message.failure().filter(|failure| failure.body.is_some())
-            && failure.kind == Kind::BadResponse
+            && failure.kind == ErrorKind::BadResponse
         {
             // What cannot be read may be a list: it is not quoted.
             return reply::error(message.id(), &Error { body: None, ..failure.clone() });
@@ -69,7 +69,7 @@ impl HiddenTools {
         let Head::Response { id, is_error: false } = message.head() else { return message };
         self.filtered(&message).unwrap_or_else(|| {
             let text = "The list of tools cannot be read, and --ignore-tool hides some of it";
-            reply::error(id.as_ref(), &Error::new(Kind::HiddenTool, text))
+            reply::error(id.as_ref(), &Error::new(ErrorKind::HiddenTool, text))
         })
     }
 
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn an_answer_that_cannot_be_read_is_not_quoted() {
         let hidden = HiddenTools::new(["delete*"]);
-        let mut error = Error::new(Kind::BadResponse, "not JSON-RPC");
+        let mut error = Error::new(ErrorKind::BadResponse, "not JSON-RPC");
         error.body = Some(r#"{"result":{"tools":[{"name":"delete_x"}]}}"#.into());
         let received = hidden.on_message_to_client(reply::error(None, &error));
         assert!(!String::from_utf8_lossy(received.bytes()).contains("delete_x"), "{received:?}");

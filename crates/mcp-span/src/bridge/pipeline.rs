@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout};
 use super::hidden_tools::HiddenTools;
 use super::stand_in;
 use crate::engine::{Engine, Limits, Output, Policy, earliest};
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::limits;
 use crate::message::fnv_map::FnvMap;
 use crate::message::{Id, Message, Method, peek, reply};
@@ -375,7 +375,7 @@ impl Pipeline {
 
 /// The server was replaced by one of the other era, which knows nothing of the session.
 fn other_era() -> Error {
-    Error::new(Kind::SessionLost, "The server was replaced by another").not_delivered()
+    Error::new(ErrorKind::SessionLost, "The server was replaced by another").not_delivered()
 }
 
 #[cfg(test)]

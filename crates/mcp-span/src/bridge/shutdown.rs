@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::{BridgeTask, ServerLink};
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::limits::{self, Clock};
 use crate::transport::channel::Weighed;
 use crate::transport::{Written, until};
@@ -44,7 +44,7 @@ impl BridgeTask {
         if let Some(why) = &why {
             let _ = told.set(why.clone());
         }
-        let error = why.unwrap_or_else(|| Error::new(Kind::Closed, "Transport closed"));
+        let error = why.unwrap_or_else(|| Error::new(ErrorKind::Closed, "Transport closed"));
         self.pipeline.end_all(&error, Instant::now());
         // Requests that the client is about to send end with the same error, so that it learns why.
         let patience = if self.has_received { Duration::ZERO } else { limits::FIRST_QUESTION };

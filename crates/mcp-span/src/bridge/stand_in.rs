@@ -135,7 +135,7 @@ mod tests {
     use super::*;
     use crate::bridge::Policy;
     use crate::engine::{Limits, Output};
-    use crate::error::Kind;
+    use crate::error::ErrorKind;
     use crate::limits::Timeouts;
     use crate::transport::{Command, Event, Send};
 
@@ -303,7 +303,7 @@ mod tests {
     fn a_login_that_failed_is_tried_again_with_the_next_request() {
         let mut rig = Rig::standing_in();
         rig.login(None);
-        rig.fail(Error::new(Kind::Login, "nobody came").not_delivered());
+        rig.fail(Error::new(ErrorKind::Login, "nobody came").not_delivered());
         rig.says(&request(5, "tools/call"));
         assert!(rig.hears()["error"]["message"].as_str().unwrap().contains("nobody came"));
         assert_eq!(rig.methods(), ["initialize"]);
@@ -313,7 +313,7 @@ mod tests {
     fn pings_and_lists_begin_no_second_login() {
         let mut rig = Rig::standing_in();
         rig.login(None);
-        rig.fail(Error::new(Kind::Login, "nobody came").not_delivered());
+        rig.fail(Error::new(ErrorKind::Login, "nobody came").not_delivered());
         rig.wait(limits::LOGIN_PAUSE * 2);
         for method in ["ping", "tools/list", "prompts/list", "resources/list"] {
             rig.says(&request(5, method));
@@ -322,7 +322,7 @@ mod tests {
         rig.says(&request(6, "tools/call"));
         assert_eq!(rig.methods(), ["initialize"]);
         // This one has bothered nobody: a list may try again, a ping may not.
-        rig.fail(Error::new(Kind::Login, "no metadata").not_delivered());
+        rig.fail(Error::new(ErrorKind::Login, "no metadata").not_delivered());
         rig.says(&request(7, "ping"));
         assert!(rig.sent.is_empty());
         rig.says(&request(8, "tools/list"));
@@ -335,7 +335,7 @@ mod tests {
         rig.login(None);
         for _ in 0..4 {
             assert_eq!(rig.methods(), ["initialize"], "one at a time");
-            rig.fail(Error { status: Some(500), ..Error::new(Kind::Status, "HTTP 500") });
+            rig.fail(Error { status: Some(500), ..Error::new(ErrorKind::Status, "HTTP 500") });
             let next = rig.wake_at().expect("another");
             assert!(next > rig.now && next <= rig.now + limits::BACKOFF_CAP);
             rig.wait(next - rig.now);
@@ -371,7 +371,7 @@ mod tests {
         rig.says(INITIALIZE);
         let session = Some(rig.sent[0].ticket);
         rig.answer();
-        let lost = Error::new(Kind::SessionLost, "lost").not_delivered();
+        let lost = Error::new(ErrorKind::SessionLost, "lost").not_delivered();
         rig.on(Event::SessionLost { session, error: lost.into() });
         rig.says(&request(2, "tools/call"));
         rig.login(Some(LoginStage::Page("https://as/login".to_owned())));

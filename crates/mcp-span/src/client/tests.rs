@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::*;
-use crate::error::{Delivery, Kind, RpcError, Stage};
+use crate::error::{Delivery, ErrorKind, RpcError, Stage};
 use crate::transport::{Incoming, memory};
 
 /// The far end of a client's link.
@@ -73,7 +73,7 @@ async fn a_refused_handshake_is_an_error_and_closes_the_link() {
     let failure = opening.await.unwrap().unwrap_err();
     // S1-37
     assert_eq!(failure.to_string(), "MCP error -32602: no");
-    assert_eq!((failure.kind, failure.stage()), (Kind::Rpc, Stage::Protocol));
+    assert_eq!((failure.kind, failure.stage()), (ErrorKind::Rpc, Stage::Protocol));
     assert!(!failure.is_retryable());
     assert_eq!(far.0.inbox.recv().await, None);
 }
@@ -122,7 +122,7 @@ async fn s1_23_s1_24_silence_ends_a_request_and_the_server_is_told() {
     let asking = client.request("tools/list", ()).timeout(Duration::from_millis(50));
     let failure = asking.await.unwrap_err();
     assert_eq!(failure.message, "Request timeout after 50ms");
-    assert_eq!((failure.kind, failure.stage()), (Kind::Timeout, Stage::Receive));
+    assert_eq!((failure.kind, failure.stage()), (ErrorKind::Timeout, Stage::Receive));
     assert_eq!((failure.delivery, failure.is_retryable()), (Delivery::Unknown, false));
     let asked = far.hear().await;
     let told = far.hear().await;
@@ -287,7 +287,7 @@ async fn a_list_that_goes_round_in_circles_has_an_end() {
         far.answer(json!({"prompts": [{"name": "a"}], "nextCursor": "same"})).await;
     }
     let failure = listing.await.unwrap().unwrap_err();
-    assert_eq!((failure.kind, failure.stage()), (Kind::BadResponse, Stage::Decode));
+    assert_eq!((failure.kind, failure.stage()), (ErrorKind::BadResponse, Stage::Decode));
 }
 
 #[tokio::test]
@@ -301,7 +301,7 @@ async fn s1_21_closing_fails_what_is_in_flight() {
     client.close().await;
     let failure = asking.await.unwrap().unwrap_err();
     assert_eq!(failure.message, "Transport closed");
-    assert_eq!(failure.kind, Kind::Closed);
+    assert_eq!(failure.kind, ErrorKind::Closed);
     assert!(!client.is_connected());
     let late = client.request("y", ()).await.unwrap_err();
     assert_eq!(
@@ -323,7 +323,7 @@ async fn s1_22_s1_28_a_link_that_ends_by_itself_fails_what_is_in_flight() {
     far.hear().await;
     drop(far);
     assert_eq!(asking.await.unwrap().unwrap_err().message, "Transport closed");
-    assert_eq!(client.ended().await.kind, Kind::Closed);
+    assert_eq!(client.ended().await.kind, ErrorKind::Closed);
 }
 
 #[tokio::test]
@@ -339,7 +339,7 @@ async fn the_last_handle_closes_the_link() {
 
 #[tokio::test]
 async fn the_bridges_errors_say_what_they_are_and_those_of_servers_are_theirs() {
-    let error = Error::new(Kind::Connect, "away").hint("start it").not_delivered();
+    let error = Error::new(ErrorKind::Connect, "away").hint("start it").not_delivered();
     let (client, mut far) = opened(Options::default()).await;
     let asking = tokio::spawn(async move {
         let ours = client.request("a", ()).await.unwrap_err();
@@ -355,7 +355,7 @@ async fn the_bridges_errors_say_what_they_are_and_those_of_servers_are_theirs() 
     let (ours, theirs) = asking.await.unwrap();
     assert_eq!((ours.is_retryable(), ours.stage()), (true, Stage::Connect));
     assert_eq!(ours, error);
-    assert_eq!((theirs.kind, theirs.hint.as_ref()), (Kind::Rpc, None), "whatever it says");
+    assert_eq!((theirs.kind, theirs.hint.as_ref()), (ErrorKind::Rpc, None), "whatever it says");
     assert_eq!((theirs.delivery, theirs.is_retryable()), (Delivery::Unknown, false));
     assert_eq!(theirs.data(), ours.data());
     assert_eq!(theirs.to_string(), "MCP error -32000: away");
@@ -419,15 +419,15 @@ async fn capabilities_follow_from_the_handlers() {
 async fn a_wrong_url_or_header_is_the_error_of_connect() {
     let failed = async |builder: ClientBuilder| builder.connect().await.unwrap_err();
     let error = failed(Client::builder("nonsense").timeout(Duration::ZERO)).await;
-    assert_eq!((error.kind, error.delivery), (Kind::InvalidOptions, Delivery::NotDelivered));
+    assert_eq!((error.kind, error.delivery), (ErrorKind::InvalidOptions, Delivery::NotDelivered));
     assert!(error.message.contains("'nonsense' is not a URL"), "{error}");
     let error = failed(Client::builder("http://localhost:1/").header("a b", "c")).await;
-    assert_eq!(error.kind, Kind::InvalidOptions, "{error}");
+    assert_eq!(error.kind, ErrorKind::InvalidOptions, "{error}");
 }
 
 #[test]
 fn kinds_have_stable_texts() {
     for kind in ["spawn", "tls", "bad-response", "login", "shutdown", "json-rpc"] {
-        assert_eq!(serde_json::from_value::<Kind>(json!(kind)).unwrap().to_string(), kind);
+        assert_eq!(serde_json::from_value::<ErrorKind>(json!(kind)).unwrap().to_string(), kind);
     }
 }

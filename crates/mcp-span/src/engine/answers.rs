@@ -5,7 +5,7 @@ use tracing::debug;
 
 use super::entry::{Entry, Origin, Place};
 use super::{Engine, PendingLogin, Wire, addressed};
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::limits;
 use crate::message::{Head, Id, Message, Method, edit, peek, reply};
 use crate::transport::{Event, LoginStage, Ticket};
@@ -174,10 +174,10 @@ impl Engine {
     fn on_malformed(&mut self, id: Option<&Id>, error: &Error) {
         debug!("the server sent no message: {error}");
         let Some(id) = id else { return };
-        match self.table.find(id).filter(|_| error.kind == Kind::InvalidRequest) {
+        match self.table.find(id).filter(|_| error.kind == ErrorKind::InvalidRequest) {
             Some(ticket) => {
                 let what = "The answer is not JSON-RPC 2.0";
-                let error = Error::new(Kind::BadResponse, what).because(&error.message);
+                let error = Error::new(ErrorKind::BadResponse, what).because(&error.message);
                 self.send_failed(ticket, error);
             }
             None => self.refuse(id, error),
@@ -186,10 +186,10 @@ impl Engine {
 }
 
 pub(super) fn gone() -> Error {
-    Error::new(Kind::Closed, "The client has closed its input and answers no more")
+    Error::new(ErrorKind::Closed, "The client has closed its input and answers no more")
 }
 
 fn too_many() -> Error {
     let message = "Too many requests of the server's wait for answers of the client's";
-    Error::new(Kind::Overloaded, message).not_delivered()
+    Error::new(ErrorKind::Overloaded, message).not_delivered()
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::error::{Delivery, Error, Kind};
+use crate::error::{Delivery, Error, ErrorKind};
 use crate::message::Method;
 
 /// Whether and when a failed message is retried.
@@ -45,11 +45,13 @@ pub(super) fn decide(
         // A probe needs a quick response; what follows it may wait.
         _ if method == Some(&Method::Discover) && !is_unknown => Retry::No,
         _ if error.is_unreachable() => Retry::WhenReachable,
-        (Kind::Status, Some(429 | 503), Some(pause)) => Retry::After(pause),
-        (Kind::Status, Some(502..=504), _) if is_initialize => Retry::WhenReachable,
+        (ErrorKind::Status, Some(429 | 503), Some(pause)) => Retry::After(pause),
+        (ErrorKind::Status, Some(502..=504), _) if is_initialize => Retry::WhenReachable,
         // Container hosts accept connections for a server that is still starting, and close them.
-        (Kind::Closed, None, _) if is_initialize => Retry::WhenReachable,
-        (Kind::Closed | Kind::NoResponse, ..) if is_unknown && is_safe && !was_repeated => {
+        (ErrorKind::Closed, None, _) if is_initialize => Retry::WhenReachable,
+        (ErrorKind::Closed | ErrorKind::NoResponse, ..)
+            if is_unknown && is_safe && !was_repeated =>
+        {
             Retry::Now
         }
         _ => Retry::No,
@@ -60,12 +62,12 @@ pub(super) fn decide(
 mod tests {
     use super::*;
 
-    fn error(kind: Kind) -> Error {
+    fn error(kind: ErrorKind) -> Error {
         Error::new(kind, "x")
     }
 
     fn status(status: u16, retry_after: Option<u64>) -> Error {
-        let mut error = error(Kind::Status);
+        let mut error = error(ErrorKind::Status);
         error.status = Some(status);
         error.retry_after = retry_after.map(Duration::from_secs);
         error
@@ -73,7 +75,13 @@ mod tests {
 
     #[test]
     fn what_never_reached_the_server_is_sent_again_whatever_it_is() {
-        for kind in [Kind::Connect, Kind::Dns, Kind::Tls, Kind::Proxy, Kind::Closed] {
+        for kind in [
+            ErrorKind::Connect,
+            ErrorKind::Dns,
+            ErrorKind::Tls,
+            ErrorKind::Proxy,
+            ErrorKind::Closed,
+        ] {
             let error = error(kind).not_delivered();
             assert_eq!(
                 decide(Some(&Method::ToolsCall), &error, false, true),
@@ -81,13 +89,13 @@ mod tests {
                 "{kind}"
             );
         }
-        let login = error(Kind::ProxyAuth).not_delivered();
+        let login = error(ErrorKind::ProxyAuth).not_delivered();
         assert_eq!(
             decide(Some(&Method::Initialize), &login, true, false),
             Retry::No,
             "nobody mends that"
         );
-        let lost = error(Kind::SessionLost).not_delivered();
+        let lost = error(ErrorKind::SessionLost).not_delivered();
         assert_eq!(
             decide(Some(&Method::ToolsCall), &lost, false, false),
             Retry::No,
@@ -97,13 +105,13 @@ mod tests {
 
     #[test]
     fn what_may_have_reached_it_is_sent_again_once_and_only_if_it_is_safe() {
-        for kind in [Kind::Closed, Kind::NoResponse] {
+        for kind in [ErrorKind::Closed, ErrorKind::NoResponse] {
             let error = error(kind);
             assert_eq!(decide(Some(&Method::ToolsCall), &error, false, false), Retry::No);
             assert_eq!(decide(Some(&Method::ToolsList), &error, true, false), Retry::Now);
             assert_eq!(decide(Some(&Method::ToolsList), &error, true, true), Retry::No);
         }
-        for kind in [Kind::Timeout, Kind::BadResponse, Kind::TooLarge] {
+        for kind in [ErrorKind::Timeout, ErrorKind::BadResponse, ErrorKind::TooLarge] {
             assert_eq!(decide(Some(&Method::ToolsList), &error(kind), true, false), Retry::No);
         }
     }
@@ -134,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_connection_that_is_closed_without_an_answer_counts_as_away_for_initialize_only() {
-        let closed = error(Kind::Closed);
+        let closed = error(ErrorKind::Closed);
         for was_repeated in [false, true] {
             let verdict = decide(Some(&Method::Initialize), &closed, true, was_repeated);
             assert_eq!(verdict, Retry::WhenReachable);
@@ -159,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_probe_is_answered_at_once() {
-        let refused = error(Kind::Connect).not_delivered();
+        let refused = error(ErrorKind::Connect).not_delivered();
         assert_eq!(decide(Some(&Method::Discover), &refused, true, false), Retry::No);
     }
 }

@@ -6,7 +6,7 @@ use tracing::debug;
 
 use super::entry::{Entry, MessageState, Order, Origin, Place, Sent};
 use super::{Engine, Wire, log_undelivered};
-use crate::error::Kind;
+use crate::error::ErrorKind;
 use crate::limits::{self, Clock};
 use crate::message::{Id, Message, Method, edit, method};
 use crate::net::Lane;
@@ -51,7 +51,7 @@ impl Engine {
         let patience = match is_reopening && self.server.is_up() {
             true => self.policy.timeouts.drain(Clock::Quick),
             false => {
-                let cause = self.last_error.as_ref().map_or(Kind::Connect, |error| error.kind);
+                let cause = self.last_error.as_ref().map_or(ErrorKind::Connect, |error| error.kind);
                 self.policy.patience(entry.message.method(), cause)
             }
         };

@@ -5,7 +5,7 @@ use tracing::debug;
 use super::delivery::{Retry, decide};
 use super::entry::{Entry, MessageState, Origin, silence_limit};
 use super::{Engine, Wire, log_undelivered};
-use crate::error::{Delivery, Error, Kind};
+use crate::error::{Delivery, Error, ErrorKind};
 use crate::limits;
 use crate::message::{Method, reply};
 use crate::net::backoff::doubled;
@@ -33,7 +33,7 @@ impl Engine {
     /// A message in flight has failed for good: it is retried, or ends.
     pub(super) fn send_failed(&mut self, ticket: Ticket, error: Error) {
         let Some(entry) = self.remove_entry(ticket) else { return };
-        if error.kind == Kind::Timeout && error.delivery == Delivery::Unknown {
+        if error.kind == ErrorKind::Timeout && error.delivery == Delivery::Unknown {
             self.notify_of_timeout(&entry, &error);
         }
         self.handle_failure(entry, error);
@@ -43,7 +43,7 @@ impl Engine {
     fn may_be_answered(&self, ticket: Ticket, error: &Error) -> bool {
         let entry = self.table.get(ticket).filter(|entry| entry.message.request_id().is_some());
         matches!(self.wire, Wire::HttpSse { .. })
-            && error.kind == Kind::Closed
+            && error.kind == ErrorKind::Closed
             && error.delivery == Delivery::Unknown
             && entry.and_then(Entry::sent).is_some_and(|sent| !sent.is_left)
     }
@@ -163,7 +163,7 @@ impl Engine {
         let error = match &self.last_error {
             Some(last_error) => last_error.clone().not_delivered(),
             None if self.session.is_replaced() => super::session_lost(),
-            None => Error::new(Kind::Connect, "The server cannot be reached").not_delivered(),
+            None => Error::new(ErrorKind::Connect, "The server cannot be reached").not_delivered(),
         };
         self.end(&entry, error);
     }
@@ -194,12 +194,15 @@ fn proves_reachable(entry: &Entry, error: &Error) -> bool {
         entry.message.is_request(&Method::Initialize) && matches!(error.status, Some(502..=504));
     match error.kind {
         _ if error.is_unreachable() => false,
-        Kind::Connect | Kind::Dns | Kind::Tls | Kind::Shutdown | Kind::Proxy | Kind::ProxyAuth => {
-            false
-        }
+        ErrorKind::Connect
+        | ErrorKind::Dns
+        | ErrorKind::Tls
+        | ErrorKind::Shutdown
+        | ErrorKind::Proxy
+        | ErrorKind::ProxyAuth => false,
         // These may have failed before anything was sent.
-        Kind::Credentials | Kind::Login => error.status.is_some(),
-        Kind::Closed | Kind::Timeout => {
+        ErrorKind::Credentials | ErrorKind::Login => error.status.is_some(),
+        ErrorKind::Closed | ErrorKind::Timeout => {
             error.delivery == Delivery::Unknown && error.status.is_some()
         }
         _ => !by_gateway,

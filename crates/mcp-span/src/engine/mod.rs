@@ -41,7 +41,7 @@ use session::Session;
 use table::Table;
 pub(crate) use time::{drain_timed_out, earliest};
 
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::message::budget::MemoryBudget;
 use crate::message::{Head, Id, Message, Method, edit, peek, reply};
 use crate::revision::Envelope;
@@ -194,7 +194,7 @@ impl Engine {
         let is_overloaded = !self.memory.has_room() && !self.server_requests.is_empty();
         let most = self.policy.memory;
         let text = || format!("More than {most} bytes of messages wait for the server");
-        is_overloaded.then(|| Error::new(Kind::Overloaded, text()).not_delivered())
+        is_overloaded.then(|| Error::new(ErrorKind::Overloaded, text()).not_delivered())
     }
 
     /// Whether the stream of HTTP+SSE is open, for tests.
@@ -240,7 +240,7 @@ impl Engine {
         if self.table.find(id).is_some() {
             let text = format!("Invalid request: a request with ID {id} is still in flight");
             warn!("{text}");
-            let error = Error::new(Kind::InvalidRequest, text).not_delivered();
+            let error = Error::new(ErrorKind::InvalidRequest, text).not_delivered();
             return self.fail(message, error);
         }
         if *method == Method::Initialize {
@@ -395,7 +395,7 @@ fn addressed(answer: Message, id: &Id) -> Message {
 
 fn session_lost() -> Error {
     let lost = "The server has lost the session, and no new one was opened in time";
-    Error::new(Kind::SessionLost, lost).not_delivered()
+    Error::new(ErrorKind::SessionLost, lost).not_delivered()
 }
 
 /// Logs that a notification or response did not reach the server.

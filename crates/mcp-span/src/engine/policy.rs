@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::error::Kind;
+use crate::error::ErrorKind;
 use crate::limits::{self, Timeouts};
 use crate::message::Method;
 
@@ -38,9 +38,9 @@ impl Default for Policy {
 
 impl Policy {
     /// How long a message waits for a server that failed in this way.
-    pub(super) fn patience(&self, method: Option<&Method>, kind: Kind) -> Duration {
+    pub(super) fn patience(&self, method: Option<&Method>, kind: ErrorKind) -> Duration {
         match (method, kind) {
-            (_, Kind::Tls) => limits::TLS_WAIT.min(self.connect_wait),
+            (_, ErrorKind::Tls) => limits::TLS_WAIT.min(self.connect_wait),
             (Some(Method::Initialize), _) => self.connect_wait,
             _ => self.away_wait,
         }

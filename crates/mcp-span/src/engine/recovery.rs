@@ -10,7 +10,7 @@ use tracing::{debug, warn};
 use super::delivery::{Retry, decide};
 use super::entry::{Entry, MessageState, Order, Origin, Place};
 use super::{Engine, Output, Wire, session_lost};
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::message::{Head, Message, Method, edit, reply};
 use crate::traffic::{self, Recovery};
 use crate::transport::Ticket;
@@ -120,10 +120,11 @@ impl Engine {
             }
             Origin::Reopen => {
                 let (kind, text) = match self.is_promised {
-                    true => (Kind::Login, "The server refused to open a session"),
-                    false => {
-                        (Kind::SessionLost, "The server has lost the session and refuses a new one")
-                    }
+                    true => (ErrorKind::Login, "The server refused to open a session"),
+                    false => (
+                        ErrorKind::SessionLost,
+                        "The server has lost the session and refuses a new one",
+                    ),
                 };
                 self.not_reopened(entry.ticket, Error::new(kind, text));
             }
@@ -140,7 +141,7 @@ impl Engine {
     pub(super) fn not_reopened(&mut self, ticket: Ticket, error: Error) {
         self.session.not_opened(ticket);
         let is_out_of_order =
-            error.kind == Kind::Status && error.status.is_some_and(|status| status >= 500);
+            error.kind == ErrorKind::Status && error.status.is_some_and(|status| status >= 500);
         match decide(Some(&Method::Initialize), &error, true, false) {
             Retry::After(pause) => self.server.delay(self.now, pause),
             Retry::No if !self.is_promised => return self.session_refused(error),
@@ -226,7 +227,7 @@ impl Engine {
             return match last_word {
                 Some(answer) => self.finish(entry, answer),
                 // The rejection is not about the session.
-                None => self.end(entry, Error { kind: Kind::Status, ..error }),
+                None => self.end(entry, Error { kind: ErrorKind::Status, ..error }),
             };
         }
         // Even if the message was cancelled meanwhile.
@@ -295,18 +296,18 @@ impl Engine {
         // First, or freed places would send them.
         self.drop_urgent();
         let was_begun = self.session.opened_by().is_some();
-        let is_refusal = cause.kind == Kind::SessionLost;
+        let is_refusal = cause.kind == ErrorKind::SessionLost;
         let is_over =
             |entry: &Entry| entry.sent().is_some() && !(is_refusal && entry.may_be_refused());
         // The session is lost before its messages are handled: that decides about them.
         let over = self.table.tickets(is_over).into_iter();
         let over: Vec<_> = over.filter_map(|ticket| self.remove_entry(ticket)).collect();
         let what = "The stream of the session has ended";
-        let lost = Error::new(Kind::SessionLost, what).because(cause).not_delivered();
+        let lost = Error::new(ErrorKind::SessionLost, what).because(cause).not_delivered();
         if was_begun {
             self.lose_session(&lost, self.now);
         } else {
-            self.wait_for_server_all(&Error { kind: Kind::Closed, ..lost });
+            self.wait_for_server_all(&Error { kind: ErrorKind::Closed, ..lost });
         }
         for entry in over {
             self.drop_exchange(entry.ticket, Duration::ZERO);

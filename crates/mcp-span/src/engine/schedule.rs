@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::entry::{MessageState, Order, Origin, Place};
 use super::{Engine, Limits, Output, Policy};
-use crate::error::{Delivery, Error, Kind};
+use crate::error::{Delivery, Error, ErrorKind};
 use crate::limits::{self, Timeouts};
 use crate::message::{Head, Id, Message, Method, peek, reply};
 use crate::revision::Revision;
@@ -82,12 +82,12 @@ fn refusal_of(request: &Message) -> Message {
 }
 
 pub(super) fn lost() -> Error {
-    let error = Error::new(Kind::SessionLost, "HTTP 404: Not Found");
+    let error = Error::new(ErrorKind::SessionLost, "HTTP 404: Not Found");
     Error { status: Some(404), ..error }.not_delivered()
 }
 
 pub(super) fn refused() -> Error {
-    Error::new(Kind::Connect, "connection refused").not_delivered()
+    Error::new(ErrorKind::Connect, "connection refused").not_delivered()
 }
 
 /// The longest schedule of the fuzz target.
@@ -321,7 +321,7 @@ impl<'a> Schedule<'a> {
         self.engine.on_client_message(request(id, "a"), self.now);
         let refusal = self.engine.outputs.pop_front();
         let is_refused = matches!(&refusal, Some(Output::Failed { request, error })
-            if error.kind == Kind::InvalidRequest && request.id() == Some(&Id::number(id.into())));
+            if error.kind == ErrorKind::InvalidRequest && request.id() == Some(&Id::number(id.into())));
         assert!(is_refused, "{id} was asked twice: {refusal:?}");
     }
 
@@ -430,7 +430,7 @@ impl<'a> Schedule<'a> {
                 self.out.remove(&send.ticket);
                 self.may_have_run(&send);
                 let id = send.message.id().expect("a request").clone();
-                let error = Error::new(Kind::TooLarge, "too large").into();
+                let error = Error::new(ErrorKind::TooLarge, "too large").into();
                 Event::Oversized { id, is_request: false, error }
             }
             _ => self.failed(&send),
@@ -463,7 +463,7 @@ impl<'a> Schedule<'a> {
     fn malformed(&mut self, send: &Send) {
         if let Some(id) = send.message.id().filter(|_| self.chance.one_in(4)) {
             self.out.remove(&send.ticket);
-            let error = Error::new(Kind::InvalidRequest, "no JSON-RPC");
+            let error = Error::new(ErrorKind::InvalidRequest, "no JSON-RPC");
             let malformed = Event::Malformed { id: Some(id.clone()), error: error.into() };
             self.engine.on_event(malformed, self.now);
         }
@@ -482,7 +482,8 @@ impl<'a> Schedule<'a> {
 
     fn failed(&mut self, send: &Send) -> Event {
         self.out.remove(&send.ticket);
-        let kinds = [Kind::Closed, Kind::Timeout, Kind::NoResponse, Kind::Status];
+        let kinds =
+            [ErrorKind::Closed, ErrorKind::Timeout, ErrorKind::NoResponse, ErrorKind::Status];
         let kind = kinds[self.chance.below(4)];
         let error = match self.chance.below(6) {
             0 | 1 => refused(),
@@ -490,9 +491,9 @@ impl<'a> Schedule<'a> {
             3 => Error {
                 status: Some(503),
                 retry_after: Some(Duration::from_secs(2)),
-                ..Error::new(Kind::Status, "HTTP 503").not_delivered()
+                ..Error::new(ErrorKind::Status, "HTTP 503").not_delivered()
             },
-            4 => Error { status: Some(502), ..Error::new(Kind::Status, "HTTP 502") },
+            4 => Error { status: Some(502), ..Error::new(ErrorKind::Status, "HTTP 502") },
             _ => Error::new(kind, "x"),
         };
         if error.delivery == Delivery::Unknown {
@@ -540,7 +541,7 @@ impl<'a> Schedule<'a> {
                     // Unless the server says that it has refused it.
                     self.may_have_run(&send);
                 }
-                self.on(Event::StreamEnded(Error::new(Kind::Closed, "cut").into()));
+                self.on(Event::StreamEnded(Error::new(ErrorKind::Closed, "cut").into()));
             }
             (Wiring::StreamableHttp, 0) => {
                 let session = self.engine.session.opened_by();
@@ -768,7 +769,7 @@ impl<'a> Schedule<'a> {
                     if let Some(send) = self.out.remove(&ticket) {
                         self.may_have_run(&send);
                     }
-                    let error = Error::new(Kind::Timeout, "nothing").into();
+                    let error = Error::new(ErrorKind::Timeout, "nothing").into();
                     self.on(Event::Failed { ticket, error });
                 }
                 self.check();
@@ -819,7 +820,10 @@ impl<'a> Schedule<'a> {
             }
             for ticket in self.out.keys().copied().collect::<Vec<_>>() {
                 self.out.remove(&ticket);
-                self.on(Event::Failed { ticket, error: Error::new(Kind::Status, "over").into() });
+                self.on(Event::Failed {
+                    ticket,
+                    error: Error::new(ErrorKind::Status, "over").into(),
+                });
             }
             self.pass_time();
         }

@@ -8,7 +8,7 @@ use tracing::debug;
 use super::answers::gone;
 use super::entry::{Entry, MessageState, Order, Origin, Sent, silence_limit};
 use super::{Engine, Wire};
-use crate::error::{Delivery, Error, Kind};
+use crate::error::{Delivery, Error, ErrorKind};
 use crate::limits;
 use crate::message::reply;
 use crate::transport::Ticket;
@@ -186,10 +186,12 @@ impl Engine {
     pub(crate) fn pending_error(&self) -> Error {
         match (self.login_page(), &self.login, &self.last_error) {
             (Some(page), ..) => Error::login_pending(page),
-            (None, Some(_), _) => Error::new(Kind::Login, "A login is under way, but not done yet")
-                .hint("Try again in a moment"),
+            (None, Some(_), _) => {
+                Error::new(ErrorKind::Login, "A login is under way, but not done yet")
+                    .hint("Try again in a moment")
+            }
             (None, None, Some(last_error)) => last_error.clone(),
-            (None, None, None) => Error::new(Kind::Login, "The server is not there yet"),
+            (None, None, None) => Error::new(ErrorKind::Login, "The server is not there yet"),
         }
         .not_delivered()
     }
@@ -285,5 +287,5 @@ fn is_clients_request(entry: &Entry) -> bool {
 
 /// The error of requests in flight when the time after the end of input is up.
 pub(crate) fn drain_timed_out() -> Error {
-    Error::new(Kind::Shutdown, "The client has closed its input, and time is up")
+    Error::new(ErrorKind::Shutdown, "The client has closed its input, and time is up")
 }

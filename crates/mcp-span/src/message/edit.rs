@@ -48,7 +48,7 @@ mod tests {
     /// A peer can write the same bytes, but not the mark.
     #[test]
     fn an_error_of_our_own_is_marked_under_every_id_and_one_that_came_in_never() {
-        let error = crate::error::Error::new(crate::error::Kind::Closed, "Transport closed");
+        let error = crate::error::Error::new(crate::error::ErrorKind::Closed, "Transport closed");
         let ours = crate::message::reply::error(Some(&Id::number(1)), &error);
         assert!(ours.is_own() && with_id(&ours, &Id::number(2)).is_own());
         let theirs = Message::parse(ours.bytes().clone()).unwrap();

@@ -134,7 +134,7 @@ fn short(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Kind;
+    use crate::error::ErrorKind;
 
     fn id(raw: &str) -> Id {
         Id::from_json(raw).expect("an id")
@@ -142,7 +142,8 @@ mod tests {
 
     #[test]
     fn an_error_has_code_text_kind_and_delivery() {
-        let failure = Error::new(Kind::Timeout, "Request timeout after 5ms").because("silence");
+        let failure =
+            Error::new(ErrorKind::Timeout, "Request timeout after 5ms").because("silence");
         let message = error(Some(&id("12345678901234567890")), &failure);
         assert_eq!(
             std::str::from_utf8(message.bytes()).unwrap(),
@@ -154,7 +155,7 @@ mod tests {
     #[test]
     fn texts_are_cut_at_500_characters_on_one_line() {
         // C24
-        let mut failure = Error::new(Kind::Status, format!("HTTP 500: {}", "ü\n".repeat(900)));
+        let mut failure = Error::new(ErrorKind::Status, format!("HTTP 500: {}", "ü\n".repeat(900)));
         failure.body = Some("x".repeat(501).into());
         let message = error(None, &failure);
         let value: Value = serde_json::from_slice(message.bytes()).unwrap();

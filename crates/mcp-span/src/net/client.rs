@@ -14,7 +14,7 @@ use super::host::Host;
 use super::recorder::Recorder;
 use super::sleeps::Sleeps;
 use super::{Endpoint, Options, fault, redirect};
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::limits;
 use crate::lock::lock;
 
@@ -129,7 +129,7 @@ impl HttpClient {
         }
         let last = &call.endpoint;
         let message = format!("{last} redirected more than {} times in a row", limits::REDIRECTS);
-        Err(Error::new(Kind::Redirect, message).not_delivered())
+        Err(Error::new(ErrorKind::Redirect, message).not_delivered())
     }
 
     /// One request and its answer. What the server has certainly not looked at goes out again.
@@ -267,11 +267,19 @@ mod tests {
                 .push(tokio::time::timeout(Duration::from_secs(20), task).await.unwrap().unwrap());
         }
         for error in &errors[..2] {
-            assert_eq!((error.kind, error.delivery), (Kind::Closed, Delivery::Unknown), "{error}");
+            assert_eq!(
+                (error.kind, error.delivery),
+                (ErrorKind::Closed, Delivery::Unknown),
+                "{error}"
+            );
         }
         // It waited for a stream, then for a connection that nobody accepts any more.
         let last = &errors[2];
-        assert_eq!((last.kind, last.delivery), (Kind::Connect, Delivery::NotDelivered), "{last}");
+        assert_eq!(
+            (last.kind, last.delivery),
+            (ErrorKind::Connect, Delivery::NotDelivered),
+            "{last}"
+        );
         let begun: Vec<bool> = calls.iter().map(|call| call.progress.has_started()).collect();
         assert_eq!(begun, [true, true, false]);
         server.abort();

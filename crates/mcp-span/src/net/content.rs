@@ -13,7 +13,7 @@ use url::Url;
 
 use super::body::Inbound;
 use super::fault;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::secret::shown;
 use crate::wire::header;
 
@@ -40,7 +40,7 @@ impl Content {
             name if name == "gzip" || name == "x-gzip" => Some(Box::default()),
             name => {
                 let message = format!("{} packs its answer as '{name}'", shown(url));
-                let mut error = Error::new(Kind::BadResponse, message)
+                let mut error = Error::new(ErrorKind::BadResponse, message)
                     .hint("Nobody asked for that: check what a proxy on the way does");
                 error.status = Some(response.status().as_u16());
                 return Err(error);
@@ -163,7 +163,7 @@ impl Unpacking {
 
 fn broken(url: &Url, error: &io::Error) -> Error {
     let message = format!("The packed answer of {} cannot be unpacked", shown(url));
-    Error::new(Kind::BadResponse, message).because(error)
+    Error::new(ErrorKind::BadResponse, message).because(error)
 }
 
 #[cfg(test)]

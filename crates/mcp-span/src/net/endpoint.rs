@@ -4,7 +4,7 @@ use http::uri::{InvalidUri, PathAndQuery};
 use http::{HeaderValue, Uri};
 use url::Url;
 
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::secret::shown;
 
 /// An http or https URL, checked once and ready to be requested many times.
@@ -33,7 +33,7 @@ impl Endpoint {
         let _ = url.set_password(None);
         let unfit = |error: http::Error| {
             let message = format!("{} cannot be requested over HTTP", shown(&url));
-            Error::new(Kind::BadUrl, message).because(error).not_delivered()
+            Error::new(ErrorKind::BadUrl, message).because(error).not_delivered()
         };
         let uri: Uri = url.as_str().parse().map_err(|error: InvalidUri| unfit(error.into()))?;
         let root = PathAndQuery::from_static("/");

@@ -10,7 +10,7 @@ use super::Progress;
 use super::connect::{ConnectFault, Unreachable};
 use super::proxy::Proxy;
 use super::{proxy_fault, tls_fault};
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::limits;
 use crate::secret::shown;
 
@@ -35,12 +35,13 @@ pub(super) fn explain(error: &RequestFailure, url: &Url, progress: &Progress) ->
     }
     if let Some(limit) = exceeded_head(error) {
         let message = format!("The answer of {} has too many headers: {limit}", place(url));
-        return Error::new(Kind::TooLarge, message)
+        return Error::new(ErrorKind::TooLarge, message)
             .hint("Look which headers the server, or a proxy before it, adds to its answers")
             .because(innermost(error));
     }
-    let explained = Error::new(Kind::Closed, format!("The connection to {} broke", place(url)))
-        .because(innermost(error));
+    let explained =
+        Error::new(ErrorKind::Closed, format!("The connection to {} broke", place(url)))
+            .because(innermost(error));
     // hyper gave the request back without having written any of it.
     let is_canceled = find::<hyper::Error>(error).is_some_and(hyper::Error::is_canceled);
     let untouched = !progress.has_started() || is_canceled || is_turned_away(error);
@@ -87,7 +88,7 @@ pub(super) fn wants_http1(error: &RequestFailure) -> bool {
 /// Explains why the body of an answer from `url` broke off.
 pub(super) fn explain_body(error: &hyper::Error, url: &Url) -> Error {
     let message = format!("The connection to {} broke in the middle of the answer", place(url));
-    Error::new(Kind::Closed, message).because(innermost(error))
+    Error::new(ErrorKind::Closed, message).because(innermost(error))
 }
 
 /// Explains why there is no connection to `url`.
@@ -97,15 +98,15 @@ pub(super) fn unconnected(fault: &ConnectFault, url: &Url) -> Error {
     let through = |proxy: &Proxy| format!("{place} through the proxy {}", proxy.place());
     let error = match fault {
         ConnectFault::Unreachable(Unreachable::Unresolved(_)) => {
-            Error::new(Kind::Dns, format!("The host name {host} could not be resolved"))
+            Error::new(ErrorKind::Dns, format!("The host name {host} could not be resolved"))
                 .hint("Check the host in the URL, and that this machine is online")
         }
         ConnectFault::Unreachable(Unreachable::Forbidden(_)) => {
-            Error::new(Kind::Dns, format!("The host name {host} leads into a private network"))
+            Error::new(ErrorKind::Dns, format!("The host name {host} leads into a private network"))
                 .hint("Whoever named this host has no business to send us there")
         }
         ConnectFault::Unreachable(Unreachable::Tcp(kind, _)) => {
-            Error::new(Kind::Connect, format!("{place} {}", connect_failure(*kind)))
+            Error::new(ErrorKind::Connect, format!("{place} {}", connect_failure(*kind)))
                 .hint(format!("Check that the server runs and that {} is its URL", shown(url)))
         }
         ConnectFault::Proxy(proxy, fault) => fault.explain(proxy, &place),
@@ -117,10 +118,12 @@ pub(super) fn unconnected(fault: &ConnectFault, url: &Url) -> Error {
         }
         ConnectFault::Timeout(limit, proxy) => {
             let (kind, way, check) = match proxy {
-                None => {
-                    (Kind::Connect, place, "Check the network between here and the server".into())
-                }
-                Some(proxy) => (Kind::Proxy, through(proxy), proxy_fault::check(proxy)),
+                None => (
+                    ErrorKind::Connect,
+                    place,
+                    "Check the network between here and the server".into(),
+                ),
+                Some(proxy) => (ErrorKind::Proxy, through(proxy), proxy_fault::check(proxy)),
             };
             Error::new(kind, format!("No connection to {way} within {} ms", limit.as_millis()))
                 .hint(format!("{check}, or allow more --connect-timeout"))

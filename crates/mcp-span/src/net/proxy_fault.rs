@@ -9,7 +9,7 @@ use super::connect::Unreachable;
 use super::fault::connect_failure;
 use super::proxy::Proxy;
 use super::tls_fault::{self, TlsFault};
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 
 /// Why there is no way through a proxy.
 #[derive(Debug, thiserror::Error)]
@@ -81,7 +81,8 @@ impl ProxyFault {
                 (message, said.credentials(origin))
             }
         };
-        let kind = if matches!(self, Self::Login(_)) { Kind::ProxyAuth } else { Kind::Proxy };
+        let kind =
+            if matches!(self, Self::Login(_)) { ErrorKind::ProxyAuth } else { ErrorKind::Proxy };
         let mut error = Error::new(kind, message).hint(hint);
         if let Self::Refused(said) | Self::Login(said) = self {
             error.status = said.status;
@@ -146,7 +147,7 @@ mod tests {
         let error = explained("u:s3cret@proxy:3128", ProxyFault::Garbage("no status line"));
         assert_eq!(error.message, "proxy:3128 does not answer like an HTTP proxy");
         assert!(error.hint.as_ref().unwrap().contains("HTTPS_PROXY"), "{error:?}");
-        assert!(error.kind == Kind::Proxy && error.is_unreachable());
+        assert!(error.kind == ErrorKind::Proxy && error.is_unreachable());
         let said = refused(403, "403 Forbidden", &[]);
         let error = explained("proxy:3128", ProxyFault::Refused(said));
         let expected = "The proxy proxy:3128 refused to connect to example.com:443 (403 Forbidden)";
@@ -160,7 +161,7 @@ mod tests {
             explained(proxy, ProxyFault::Login(refused(407, "407 Authentication Required", offers)))
         };
         let error = login("u:s3cret@proxy:1", &["Basic"]);
-        assert!(error.kind == Kind::ProxyAuth && !error.is_unreachable());
+        assert!(error.kind == ErrorKind::ProxyAuth && !error.is_unreachable());
         assert!(error.message.contains("wants other credentials (407"), "{error}");
         assert!(login("proxy:1", &[]).message.contains("wants credentials"));
         let hint = login("proxy:1", &["Negotiate", "NTLM"]).hint.unwrap();

@@ -265,7 +265,7 @@ mod tests {
     use super::super::authority::Authority;
     use super::super::{Content, Endpoint, HttpClient, Lane, Options, Progress, Roots, TlsOptions};
     use super::*;
-    use crate::error::Kind;
+    use crate::error::ErrorKind;
 
     /// Sends a request there, and gives back what was recorded of it.
     async fn send(url: &str, options: Options) -> (RecordedConnection, RecordedExchange) {
@@ -345,7 +345,7 @@ mod tests {
         let (url, options) = secure_server(&Authority::new("elsewhere")).await;
         let (connection, exchange) = send(&url, options).await;
         let fault = fault(&exchange);
-        assert_eq!(fault.kind, Kind::Tls, "{fault}");
+        assert_eq!(fault.kind, ErrorKind::Tls, "{fault}");
         assert!(fault.message.contains("elsewhere") && connection.secured.is_none(), "{fault}");
         assert_eq!(connection.refused[0].names, ["elsewhere"]);
     }
@@ -357,10 +357,10 @@ mod tests {
         drop(listener);
         let url = format!("https://127.0.0.1:{port}/");
         let (refused, exchange) = send(&url, Options::default()).await;
-        assert_eq!(fault(&exchange).kind, Kind::Connect);
+        assert_eq!(fault(&exchange).kind, ErrorKind::Connect);
         assert!(refused.names.is_none() && refused.reached.is_none());
         let (unknown, exchange) = send("http://nobody.invalid/", Options::default()).await;
-        assert_eq!(fault(&exchange).kind, Kind::Dns);
+        assert_eq!(fault(&exchange).kind, ErrorKind::Dns);
         assert!(unknown.names.is_none() && unknown.reached.is_none());
     }
 

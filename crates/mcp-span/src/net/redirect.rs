@@ -5,7 +5,7 @@ use http::{Method, Response, StatusCode};
 use url::Url;
 
 use super::Call;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::secret::shown;
 
 /// Where the answer sends us; `None` if it does not.
@@ -21,7 +21,7 @@ pub(super) fn target<B>(call: &Call, response: &Response<B>) -> Result<Option<Ur
     };
     let refuse = |how: &str, hint: &str| {
         let message = format!("HTTP {status}: {} redirects {how}", shown(url));
-        let mut error = Error::new(Kind::Redirect, message).hint(hint);
+        let mut error = Error::new(ErrorKind::Redirect, message).hint(hint);
         error.status = Some(status.as_u16());
         // 303 says that the request was carried out, and its result is elsewhere.
         Err(if status == StatusCode::SEE_OTHER { error } else { error.not_delivered() })

@@ -7,7 +7,7 @@ use rustls::pki_types::{InvalidDnsNameError, UnixTime};
 use rustls::{AlertDescription as Alert, CertificateError, InvalidMessage, PeerIncompatible};
 
 use super::trust::Peer;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::limits;
 
 /// What can go wrong with TLS on a connection.
@@ -75,7 +75,7 @@ pub(super) fn late_refusal(error: &io::Error, place: &str) -> Option<Error> {
 }
 
 fn insecure(place: &str, before: &str, (reason, hint): Reason) -> Error {
-    Error::new(Kind::Tls, format!("No secure connection to {place}: {reason}"))
+    Error::new(ErrorKind::Tls, format!("No secure connection to {place}: {reason}"))
         .hint(format!("{before}{hint}"))
 }
 
@@ -289,7 +289,7 @@ mod tests {
     ) -> (String, String) {
         let cause = io::Error::new(io::ErrorKind::InvalidData, error);
         let error = explain(&TlsFault::Handshake { cause, peer, introduction }, "h:1", "");
-        assert_eq!(error.kind, Kind::Tls);
+        assert_eq!(error.kind, ErrorKind::Tls);
         let reason = error.message.strip_prefix("No secure connection to h:1: ").unwrap();
         (reason.to_owned(), error.hint.unwrap())
     }

@@ -246,7 +246,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::error::{Error, Kind};
+    use crate::error::{Error, ErrorKind};
     use crate::message::{Id, reply};
 
     fn error(code: i64, text: &str, data: Value) -> Message {
@@ -257,7 +257,7 @@ mod tests {
 
     /// What the bridge makes of this status.
     fn refused(status: u16) -> Error {
-        Error { status: Some(status), ..Error::new(Kind::Status, "Session not found") }
+        Error { status: Some(status), ..Error::new(ErrorKind::Status, "Session not found") }
     }
 
     fn unsupported(names: &[&str]) -> Message {

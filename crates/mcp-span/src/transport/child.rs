@@ -133,7 +133,7 @@ fn cannot_start(settings: &ChildSettings, why: &std::io::Error) -> Error {
         (std::io::ErrorKind::PermissionDenied, _) => "Is the file executable?".to_owned(),
         _ => "Try the command in a terminal".to_owned(),
     };
-    Error::new(error::Kind::Spawn, format!("'{program}' cannot be started: {why}"))
+    Error::new(error::ErrorKind::Spawn, format!("'{program}' cannot be started: {why}"))
         .hint(hint)
         .not_delivered()
 }
@@ -213,7 +213,7 @@ impl ChildProcess {
             Some(status) => format!("Transport closed: '{program}' has ended: {status}"),
             None => format!("Transport closed: '{program}' has closed its streams"),
         };
-        let mut error = Error::new(error::Kind::Closed, message);
+        let mut error = Error::new(error::ErrorKind::Closed, message);
         error.reason = self.last_lines.text().map(Into::into);
         let hint = match &error.reason {
             Some(_) => "See what it wrote last, and try the command in a terminal",

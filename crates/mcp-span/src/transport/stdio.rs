@@ -7,7 +7,7 @@ use tracing::{debug, warn};
 use super::channel::Closed;
 use super::elements::Elements;
 use super::{Ends, Incoming, Link, Written, channel, spawn};
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::limits;
 use crate::message::{Malformed, Message, Outline, Outliner, edit, reply};
 use crate::traffic;
@@ -81,7 +81,7 @@ async fn pass_on(line: Bytes, incoming: &channel::Sender<Incoming>) -> Result<()
 /// A line was too long: whoever waits for an answer to it, on either side, gets one.
 fn refuse_excess(outline: Outline, max: usize) -> Option<Incoming> {
     let message = format!("The message is larger than {max} bytes");
-    let error = Error::new(Kind::TooLarge, message)
+    let error = Error::new(ErrorKind::TooLarge, message)
         .not_delivered()
         .hint("Allow larger messages with --max-message-size");
     warn!(id = outline.id.as_ref().map(ToString::to_string), "{error}: skipped");
@@ -97,7 +97,7 @@ fn refuse_excess(outline: Outline, max: usize) -> Option<Incoming> {
 fn refuse(malformed: Malformed) -> Option<Incoming> {
     let text = malformed.to_string();
     let Malformed::NotJsonRpc { waiting: Some(id), .. } = malformed else { return None };
-    let error = Error::new(Kind::InvalidRequest, format!("Invalid request: {text}"));
+    let error = Error::new(ErrorKind::InvalidRequest, format!("Invalid request: {text}"));
     Some(Incoming::Refused { id, error: error.not_delivered().into() })
 }
 

@@ -28,7 +28,7 @@ use super::store::Stamp;
 use super::store_lock::Lock;
 use super::words::login_error;
 use super::{OAuth, PrivateKey};
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::secret::{self, Scrubber, Secret, shown};
 use crate::{limits, net, os};
 
@@ -218,7 +218,7 @@ pub async fn login_process(
         move |_, _| say(PAGE)
     });
     let Some((oauth, plan, stamp)) = LoginJob::read(job, show, open) else {
-        return Err(Error::new(Kind::Login, "The job of this login cannot be read"));
+        return Err(Error::new(ErrorKind::Login, "The job of this login cannot be read"));
     };
     oauth.settings.client_secret.iter().for_each(|secret| scrubber.add(secret));
     let lock = oauth.store.lock_logins(limits::LOCK_WAIT).await;

@@ -16,7 +16,7 @@ use super::Given;
 use super::address::{self, Reach};
 use super::survey::{FoundMetadata, TriedPlace};
 use super::words::login_error;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::limits;
 use crate::lock::lock;
 use crate::message::{Id, reply};
@@ -221,17 +221,17 @@ fn call(method: Method, url: &Url, mut headers: HeaderMap, body: Bytes) -> Resul
 /// Whatever is wrong with them, the MCP server is there, and its URL is right.
 fn of_login(error: Error, is_own: bool) -> Error {
     let error = match error.kind {
-        Kind::Tls if !is_own => error.hint(
+        ErrorKind::Tls if !is_own => error.hint(
             "Trust its certificate authority with --ca-cert; --insecure and --client-cert are for \
              the MCP server's own origin, not for authorization servers",
         ),
-        Kind::Redirect => error.hint(
+        ErrorKind::Redirect => error.hint(
             "What belongs to a login is not sent on. Ask who runs the authorization server for the \
              right address, or give that of the token endpoint with --oauth-token-url",
         ),
         _ => error,
     };
-    Error { kind: Kind::Login, ..error.not_delivered() }
+    Error { kind: ErrorKind::Login, ..error.not_delivered() }
 }
 
 fn late(url: &Url) -> Error {
@@ -256,7 +256,7 @@ mod tests {
         // A name as good as any that a name server resolves to this address.
         let place = Url::parse(&format!("http://localhost:{port}/token")).unwrap();
         let error = web.form(&place, &Vec::new(), &[], None).await.unwrap_err();
-        assert_eq!(error.kind, Kind::Login);
+        assert_eq!(error.kind, ErrorKind::Login);
         assert!(error.message.contains("private network"), "{error}");
         assert!(web.fetch_metadata::<Value>(&place).await.is_err());
         let silence = std::time::Duration::from_millis(100);

@@ -3,7 +3,7 @@
 use http::StatusCode;
 use serde_json::Value;
 
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::limits;
 use crate::untrusted::Untrusted;
 use crate::wire::page;
@@ -15,7 +15,7 @@ pub(super) fn said(text: &str) -> String {
 
 /// A failure of a login: the request that it was for has not left.
 pub(super) fn login_error(message: impl Into<String>) -> Error {
-    Error::new(Kind::Login, message).not_delivered()
+    Error::new(ErrorKind::Login, message).not_delivered()
 }
 
 /// The error for an authorization server that says no; in its own words, but not many of them.

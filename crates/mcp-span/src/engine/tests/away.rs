@@ -58,7 +58,7 @@ fn a_probe_never_waits() {
 fn a_call_that_was_repeated_may_have_been_carried_out() {
     let mut scene = Scene::opened(LIMITS);
     scene.says(request(1, "tools/list"));
-    let cut = Error::new(Kind::Closed, "cut");
+    let cut = Error::new(ErrorKind::Closed, "cut");
     assert_eq!(scene.fail("tools/list", cut), ["tools/list"], "it is safe, and sent again");
     scene.fail("tools/list", refused());
     scene.wait(policy().away_wait);
@@ -69,10 +69,10 @@ fn a_call_that_was_repeated_may_have_been_carried_out() {
 fn what_is_not_safe_or_has_told_of_progress_is_not_repeated() {
     let mut scene = Scene::opened(LIMITS);
     scene.says(request(1, "a"));
-    assert_eq!(scene.fail("a", Error::new(Kind::Closed, "cut")), NOTHING);
+    assert_eq!(scene.fail("a", Error::new(ErrorKind::Closed, "cut")), NOTHING);
     scene.says(request(2, "tools/list"));
     scene.on(Event::Message { message: progress(2), answers: None });
-    assert_eq!(scene.fail("tools/list", Error::new(Kind::Closed, "cut")), NOTHING);
+    assert_eq!(scene.fail("tools/list", Error::new(ErrorKind::Closed, "cut")), NOTHING);
     let outputs = ["1 failed: closed", "notifications/progress", "2 failed: closed"];
     assert_eq!(scene.outputs(), outputs);
 }
@@ -94,9 +94,9 @@ fn the_server_is_told_of_a_timeout_unless_it_was_a_handshake() {
     // C19
     let mut scene = Scene::opened(LIMITS);
     scene.says(request(1, "a"));
-    assert_eq!(scene.fail("a", Error::new(Kind::Timeout, "x")), ["notifications/cancelled"]);
+    assert_eq!(scene.fail("a", Error::new(ErrorKind::Timeout, "x")), ["notifications/cancelled"]);
     scene.says(request(2, "initialize"));
-    assert_eq!(scene.fail("initialize", Error::new(Kind::Timeout, "x")), NOTHING);
+    assert_eq!(scene.fail("initialize", Error::new(ErrorKind::Timeout, "x")), NOTHING);
 }
 
 #[test]

@@ -64,7 +64,7 @@ fn an_answer_may_come_although_its_post_broke() {
     let mut scene = Scene::opened(SSE);
     scene.says(request(1, "a"));
     scene.says(request(2, "a"));
-    let broke = || Error::new(Kind::Closed, "broke");
+    let broke = || Error::new(ErrorKind::Closed, "broke");
     scene.fail("a", broke());
     scene.fail("a", broke());
     assert_eq!(scene.outputs(), NOTHING);
@@ -81,7 +81,7 @@ fn the_end_of_the_stream_ends_what_was_sent_on_it_and_keeps_what_was_not() {
         scene.says(request(id, "a"));
     }
     scene.find("a").progress.mark_started();
-    let cut = Error::new(Kind::Closed, "cut");
+    let cut = Error::new(ErrorKind::Closed, "cut");
     assert_eq!(scene.on(Event::StreamEnded(cut.into())), ["initialize"]);
     assert_eq!(scene.outputs(), ["1 failed: closed"]);
     assert_eq!(scene.reopen(), ["a2", "a3"]);

@@ -11,7 +11,7 @@ use super::schedule::{
     refused, request,
 };
 use super::{Engine, Limits, Output, Policy};
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::message::{Message, Method};
 use crate::transport::{Command, Event, Send, Ticket};
 
@@ -187,5 +187,5 @@ impl Scene {
 }
 
 fn status(status: u16) -> Error {
-    Error { status: Some(status), ..Error::new(Kind::Status, format!("HTTP {status}")) }
+    Error { status: Some(status), ..Error::new(ErrorKind::Status, format!("HTTP {status}")) }
 }

@@ -82,7 +82,7 @@ fn a_loss_that_the_clients_initialize_did_not_mend_is_the_bridges_matter() {
     scene.says(request(2, "a"));
     scene.says(request(3, "initialize"));
     scene.forget("a");
-    assert_eq!(scene.fail("initialize", Error::new(Kind::Timeout, "x")), ["initialize"]);
+    assert_eq!(scene.fail("initialize", Error::new(ErrorKind::Timeout, "x")), ["initialize"]);
     assert_eq!(scene.outputs(), ["3 failed: timeout"]);
     assert_eq!(scene.reopen(), ["a2"]);
 }
@@ -200,9 +200,9 @@ fn a_malformed_answer_to_initialize_opens_no_session_and_holds_nothing_up() {
         id: Some(crate::message::Id::number(id)),
         error: error.into(),
     };
-    let no_json_rpc = Error::new(Kind::InvalidRequest, "no JSON-RPC");
+    let no_json_rpc = Error::new(ErrorKind::InvalidRequest, "no JSON-RPC");
     assert_eq!(scene.on(malformed(0, no_json_rpc)), ["a1"]);
     assert_eq!(scene.outputs(), ["0 failed: bad-response"]);
-    let left = scene.on(malformed(8, Error::new(Kind::TooLarge, "too large")));
+    let left = scene.on(malformed(8, Error::new(ErrorKind::TooLarge, "too large")));
     assert_eq!(left, ["answer"], "a question of the server's is answered");
 }

@@ -11,7 +11,7 @@ use url::Url;
 use super::Context;
 use super::events::{timeout, too_large};
 use super::session_loss::Complaint;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::limits;
 use crate::message::{Head, Id, Message, parse_each, peek};
 use crate::net::Content;
@@ -61,7 +61,7 @@ pub(super) fn unreadable(response: &Response<Content>, url: &Url) -> Error {
     let mut error = if is_empty || matches!(status.as_u16(), 202 | 204) {
         let message =
             format!("{place} accepted the request with HTTP {status} but did not answer it");
-        Error::new(Kind::NoResponse, message)
+        Error::new(ErrorKind::NoResponse, message)
     } else {
         let named = match response.headers().get(CONTENT_TYPE) {
             Some(named) => {
@@ -71,7 +71,7 @@ pub(super) fn unreadable(response: &Response<Content>, url: &Url) -> Error {
             None => "without a content type".to_owned(),
         };
         Error::new(
-            Kind::BadResponse,
+            ErrorKind::BadResponse,
             format!("{place} answered {named}, which is not an MCP answer"),
         )
         .hint("Check that the URL is that of an MCP endpoint, not of a web page")
@@ -244,7 +244,7 @@ fn error(parts: &Parts, start: &str, tls: Option<&'static TlsRefusal>, context: 
     let room = limits::ERROR_TEXT.saturating_sub(hints.chars().count());
     let message = format!("HTTP {}: {text}", status.as_u16());
     let message = Untrusted(&message).excerpt(room) + &hints;
-    let mut error = Error::new(Kind::Status, message);
+    let mut error = Error::new(ErrorKind::Status, message);
     error.status = Some(status.as_u16());
     error.body = (!body.is_empty()).then(|| body.into());
     if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
@@ -290,7 +290,7 @@ fn hints(headers: &HeaderMap, scrubber: &Scrubber) -> String {
 
 /// A refusal as the error for whoever sent the request in a session that is no more.
 pub(super) fn session_lost(refusal: Error) -> Error {
-    Error { kind: Kind::SessionLost, ..refusal.not_delivered() }
+    Error { kind: ErrorKind::SessionLost, ..refusal.not_delivered() }
 }
 
 /// Whether `answer` names the request `own`, in whatever form.

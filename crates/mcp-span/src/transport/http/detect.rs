@@ -6,7 +6,7 @@ use super::legacy_sse::{self, First};
 use super::post::Exchange;
 use super::report::Report;
 use crate::auth::Login;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::message::Message;
 
 /// Which transport to speak.
@@ -55,6 +55,6 @@ impl Exchange {
 /// server that is not there yet, and not about what the server speaks.
 fn says_more(error: &Error) -> bool {
     let is_about_else = error.status.is_some_and(is_about_else);
-    let is_on_the_way = matches!(error.kind, Kind::Redirect | Kind::ProxyAuth);
+    let is_on_the_way = matches!(error.kind, ErrorKind::Redirect | ErrorKind::ProxyAuth);
     error.is_unreachable() || is_about_else || is_on_the_way
 }

@@ -12,7 +12,7 @@ use http::HeaderValue;
 use tracing::{debug, warn};
 
 use super::Context;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::limits;
 use crate::message::{Message, Outline, Outliner};
 use crate::net::backoff::Backoff;
@@ -295,24 +295,24 @@ async fn poll_once<F: Future>(future: F) -> Option<F::Output> {
 
 /// S1-15: the request with this id has no answer, and there will be none.
 pub(super) fn no_response(id: &str) -> Error {
-    Error::new(Kind::NoResponse, format!("No response received for request ID {id}"))
+    Error::new(ErrorKind::NoResponse, format!("No response received for request ID {id}"))
 }
 
 /// The same, because the connection broke.
 pub(crate) fn lost_response(id: &str, cause: &Error) -> Error {
     let reason = cause.reason.as_deref().unwrap_or(&cause.message);
-    Error { kind: Kind::Closed, ..no_response(id).because(reason) }
+    Error { kind: ErrorKind::Closed, ..no_response(id).because(reason) }
 }
 
 /// The error for silence (S1-34).
 pub(crate) fn timeout(what: &str, limit: Duration) -> Error {
-    Error::new(Kind::Timeout, format!("{what} after {}ms", limit.as_millis()))
+    Error::new(ErrorKind::Timeout, format!("{what} after {}ms", limit.as_millis()))
         .hint("Allow more with --timeout SECONDS, or 0 for no limit")
 }
 
 /// The error for an answer over the limit.
 pub(super) fn too_large(limit: usize) -> Error {
-    Error::new(Kind::TooLarge, format!("The answer is larger than {limit} bytes"))
+    Error::new(ErrorKind::TooLarge, format!("The answer is larger than {limit} bytes"))
         .hint("Allow larger messages with --max-message-size")
 }
 

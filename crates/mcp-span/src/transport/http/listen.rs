@@ -8,7 +8,7 @@ use super::events::{Events, Item, Position};
 use super::ping::own_id;
 use super::post::Exchange;
 use super::stream::{NotNow, Opened, Reopening};
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::limits;
 use crate::message::{Message, Method};
 use crate::net::Content;
@@ -24,7 +24,7 @@ impl Exchange {
     /// Whether it is such a request that broke on the way. If nobody could be reached at all, it goes
     /// the way of all requests; else it may be sent once more, since to subscribe twice does no harm.
     pub(super) fn is_cut_subscription(&self, error: &Error) -> bool {
-        self.is_subscription() && error.kind == Kind::Closed && !error.is_unreachable()
+        self.is_subscription() && error.kind == ErrorKind::Closed && !error.is_unreachable()
     }
 
     /// Delivers what the subscription brings, on the `first` stream and on those that follow it, until
@@ -112,7 +112,12 @@ impl Exchange {
         let response = match answer {
             Ok(response) => response,
             // Trying again would not help, or do harm: a proxy may lock accounts.
-            Err(error) if matches!(error.kind, Kind::ProxyAuth | Kind::Redirect | Kind::BadUrl) => {
+            Err(error)
+                if matches!(
+                    error.kind,
+                    ErrorKind::ProxyAuth | ErrorKind::Redirect | ErrorKind::BadUrl
+                ) =>
+            {
                 return Err(error);
             }
             Err(error) => {

@@ -16,7 +16,7 @@ use url::Url;
 
 use super::within;
 use crate::auth::{Credentials, Login};
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::limits::{self, Timeouts};
 use crate::lock::lock;
 use crate::message::method::LoginWait;
@@ -301,7 +301,7 @@ impl Context {
         let refusal = Refusal::read(response, self, None).await.error;
         let message = format!("{}; {}", refusal.message, error.message);
         let hint = match error.kind {
-            Kind::Login => error.hint.or_else(|| Some(self.remedy_for_login())),
+            ErrorKind::Login => error.hint.or_else(|| Some(self.remedy_for_login())),
             _ => error.hint.or(refusal.hint),
         };
         Error { kind: error.kind, message, reason: error.reason, hint, ..refusal }

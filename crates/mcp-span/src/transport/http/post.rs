@@ -15,7 +15,7 @@ use super::report::Report;
 use super::session::SessionHeaders;
 use super::{Context, SendOptions};
 use crate::engine::silence_limit;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::limits;
 use crate::lock::lock;
 use crate::message::{Head, Id, Message, Method, edit, peek, reply};
@@ -155,7 +155,7 @@ impl Exchange {
         };
         // An answer that has begun shows that the server is there.
         fared.map_err(|error| match error.kind {
-            Kind::Closed if self.opens() => {
+            ErrorKind::Closed if self.opens() => {
                 Error { status: error.status.or(Some(status)), ..error }
             }
             _ => error,

@@ -8,7 +8,7 @@ use super::answer::whole;
 use super::events::{Events, Item, Position, lost_response, no_response, timeout};
 use super::post::Exchange;
 use super::stream::{self, NotNow, Opened};
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::limits;
 use crate::message::{Id, Method};
 use crate::net::{Content, Lane};
@@ -42,7 +42,7 @@ impl Exchange {
         }
         let Some(malformed) = wrong else { return Err(self.no_response()) };
         let message = format!("The server's answer is {malformed}");
-        let mut error = Error::new(Kind::BadResponse, message);
+        let mut error = Error::new(ErrorKind::BadResponse, message);
         let text = &body[..body.len().min(limits::ERROR_BODY)];
         error.body = Some(page::readable(&String::from_utf8_lossy(text)).into());
         Err(error)
@@ -54,7 +54,7 @@ impl Exchange {
         let mut active = Instant::now();
         loop {
             let cause = match self.read_connection(body, &mut position).await {
-                Err(error) if error.kind != Kind::Closed => return Err(error),
+                Err(error) if error.kind != ErrorKind::Closed => return Err(error),
                 read => read.err(),
             };
             if self.is_settled || self.request_id().is_none() {
@@ -123,7 +123,7 @@ impl Exchange {
             let cap = away.map_or(Duration::MAX, |_| limits::AWAY_CAP);
             let pause = position.pause().min(cap).max(wanted.unwrap_or_default());
             if self.limit.is_some_and(|limit| active.elapsed() + pause > limit) {
-                return Err(Error { kind: Kind::Timeout, ..lost });
+                return Err(Error { kind: ErrorKind::Timeout, ..lost });
             }
             tokio::time::sleep(pause).await;
             let opening =
@@ -132,7 +132,7 @@ impl Exchange {
                 Ok(opened) => opened,
                 Err(limit) => {
                     let why = timeout("SSE response timeout", limit);
-                    return Err(Error { kind: Kind::Timeout, ..lost.because(why) });
+                    return Err(Error { kind: ErrorKind::Timeout, ..lost.because(why) });
                 }
             };
             wanted = None;

@@ -15,7 +15,7 @@ use super::post::Exchange;
 use super::report::Report;
 use super::session_loss::Fate;
 use super::streamable::session_gone;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::limits;
 use crate::message::{Id, Json, Members, Message, Method, edit, peek, reply};
 use crate::net::{Call, Content};
@@ -172,9 +172,10 @@ impl Exchange {
         let message = list_request(&self.send.message, &own_id(), cursor);
         let envelope = Envelope::of(&message);
         let asking = self.ask(Send { envelope, ..Send::new(Ticket::default(), message) });
-        let silent = |_| Error::new(Kind::Timeout, "tools/list was not answered in time");
+        let silent = |_| Error::new(ErrorKind::Timeout, "tools/list was not answered in time");
         let answer = tokio::time::timeout(limit, asking).await.map_err(silent)??;
-        let other = || Error::new(Kind::BadResponse, "tools/list was not answered with a list");
+        let other =
+            || Error::new(ErrorKind::BadResponse, "tools/list was not answered with a list");
         ToolsPage::read(&answer).ok_or_else(other)
     }
 
@@ -186,7 +187,7 @@ impl Exchange {
         match Answer::of(&response) {
             Answer::Json => {
                 let body = whole(response.into_body(), context, None).await?;
-                let malformed = |error| Error::new(Kind::BadResponse, format!("{error}"));
+                let malformed = |error| Error::new(ErrorKind::BadResponse, format!("{error}"));
                 Message::parse(body).map_err(malformed)
             }
             Answer::Events => {
@@ -196,7 +197,7 @@ impl Exchange {
                         return Ok(message);
                     }
                 }
-                Err(Error::new(Kind::NoResponse, "the stream ended without an answer"))
+                Err(Error::new(ErrorKind::NoResponse, "the stream ended without an answer"))
             }
             Answer::Refused => Err(Refusal::read(response, context, None).await.error),
             Answer::Other => Err(unreadable(&response, context.endpoint.url())),

@@ -15,7 +15,7 @@ use super::report::Report;
 use super::session::SessionHeaders;
 use super::{Context, SendOptions, stream};
 use crate::auth::Login;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::limits;
 use crate::net::Call;
 use crate::transport::{Event, Send, Ticket};
@@ -130,5 +130,5 @@ pub(super) async fn end_session(context: &Context, call: Call, login: Login, lim
 
 /// The loss of a session in general.
 pub(super) fn session_gone() -> Error {
-    Error::new(Kind::SessionLost, "The server no longer knows the session").not_delivered()
+    Error::new(ErrorKind::SessionLost, "The server no longer knows the session").not_delivered()
 }

@@ -3,7 +3,7 @@
 use tracing::debug;
 
 use super::{Asked, Translation, TranslatorContext, shapes};
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::message::{Id, Json, Message, Method, peek, reply};
 use crate::revision::tools::is_first_page;
 use crate::revision::translate::{LOG_LEVEL, SUBSCRIPTION_ID};
@@ -47,7 +47,7 @@ impl Translation {
                     "The server answered with a result of the kind {other:?}, which a client of \
                      its revision cannot read"
                 );
-                let error = Error::new(Kind::BadResponse, message);
+                let error = Error::new(ErrorKind::BadResponse, message);
                 return cx.fail(&id, &error);
             }
         }

@@ -7,7 +7,7 @@ use tracing::debug;
 
 use super::calls::legacy_error;
 use super::{Asked, LegacyClient, Step, Translation, TranslatorContext, TranslatorState};
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::message::{Message, reply};
 use crate::revision::Era;
 use crate::revision::era_hints::{self, EraVerdict};
@@ -50,7 +50,7 @@ impl LegacyClient {
         let cx = &mut self.cx;
         cx.found(Era::Legacy);
         cx.steps.push_back(Step::SessionLost);
-        let changed = Error::new(Kind::NoResponse, "The server was replaced by another");
+        let changed = Error::new(ErrorKind::NoResponse, "The server was replaced by another");
         for round in translation.rounds {
             round.fail(&changed, cx);
         }
@@ -82,7 +82,7 @@ impl Asked {
     /// there is a session; but a person's answers are not spent twice.
     fn refused_by_another(self, answer: &Message, changed: &Error) -> Option<Step> {
         if self.rounds == 0 && era_hints::was_turned_away(answer) {
-            let error = Error { kind: Kind::Closed, ..changed.clone().not_delivered() };
+            let error = Error { kind: ErrorKind::Closed, ..changed.clone().not_delivered() };
             return Some(Step::Failed { message: self.request, error });
         }
         let id = self.request.id()?;

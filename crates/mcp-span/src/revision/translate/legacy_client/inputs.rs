@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use tokio::time::Instant;
 
 use super::{Asked, Translation, TranslatorContext};
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::limits;
 use crate::message::{Head, Id, Json, Members, Message, Method, reply};
 
@@ -55,7 +55,7 @@ impl Translation {
         let questions = match questions(asked.rounds, result, cx) {
             Ok(questions) => questions,
             Err(message) => {
-                let error = Error::new(Kind::BadResponse, message);
+                let error = Error::new(ErrorKind::BadResponse, message);
                 return cx.send_to_client(reply::error(asked.request.id(), &error));
             }
         };
@@ -113,7 +113,7 @@ impl Translation {
                 self.call_again(round, cx);
             } else {
                 let message = "The client did not answer what the server asked for";
-                round.fail(&Error::new(Kind::Timeout, message), cx);
+                round.fail(&Error::new(ErrorKind::Timeout, message), cx);
             }
         }
     }

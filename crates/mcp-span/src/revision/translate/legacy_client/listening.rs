@@ -12,7 +12,7 @@ use tracing::debug;
 
 use super::TranslatorContext;
 use super::calls::subscription;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::limits;
 use crate::message::{Head, Id, Json, Members, Message, Method, peek, reply};
 use crate::net::backoff::doubled;
@@ -146,7 +146,7 @@ impl Subscription {
         if self.changes.len() + self.uris.len() >= limits::LISTEN_RESOURCES && is_wanted {
             let limit = limits::LISTEN_RESOURCES;
             let text = format!("More than {limit} resources cannot be subscribed to at once");
-            return cx.fail(id, &Error::new(Kind::Overloaded, text).not_delivered());
+            return cx.fail(id, &Error::new(ErrorKind::Overloaded, text).not_delivered());
         }
         let until = cx.now + limits::LISTEN_PATIENCE;
         self.changes.push_back(Change { id: id.clone(), uri, is_wanted, until });

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::json_string;
 use super::session::{LegacySession, Own};
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::limits;
 use crate::message::{Id, Json, Members, Message, Method, reply};
 use crate::revision::subscription::{Changes, Promise, told_for};
@@ -117,7 +117,7 @@ impl LegacySession {
     pub(super) fn listen(&mut self, id: &Id, message: &Message) {
         if self.listening.listens.len() >= limits::LISTENS {
             let text = format!("More than {} subscriptions are open already", limits::LISTENS);
-            let error = Error::new(Kind::Overloaded, text).not_delivered();
+            let error = Error::new(ErrorKind::Overloaded, text).not_delivered();
             return self.cx.fail(id, &error);
         }
         let Some(promise) =

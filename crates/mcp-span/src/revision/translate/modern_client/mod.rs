@@ -20,7 +20,7 @@ use self::calls::readdressed;
 use self::finding::HeldAnswer;
 use self::session::{LegacySession, Own};
 use super::{Protocol, Step, TranslatorContext};
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::message::budget::{MemoryBudget, MemoryPermit};
 use crate::message::{Head, Id, InFlight, Message, Method, peek, reply};
 use crate::revision::{Envelope, Era};
@@ -122,7 +122,7 @@ impl ModernClient {
                 if self.session.waiting.get(id).is_some() || self.passed.get(id).is_some() {
                     let text =
                         format!("Invalid request: a request with ID {id} is still in flight");
-                    let error = Error::new(Kind::InvalidRequest, text).not_delivered();
+                    let error = Error::new(ErrorKind::InvalidRequest, text).not_delivered();
                     self.session.cx.fail(id, &error);
                 } else if self.refuses(method) {
                     self.session.cx.send_to_client(reply::method_not_found(id, method.name()));

@@ -11,7 +11,7 @@ use super::asks::is_url_mode;
 use super::calls::{ServerCall, readdressed};
 use super::json_string;
 use super::session::{LEFT, LegacySession};
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::limits;
 use crate::message::{Id, Json, Members, Message, Method, peek, reply};
 use crate::revision::translate::ServerDescription;
@@ -226,7 +226,7 @@ impl LegacySession {
             asked.push(upstream.clone());
         }
         let text = "The server has lost the session in which it had asked something for this call";
-        let error = Error::new(Kind::SessionLost, text).hint("Make the call again");
+        let error = Error::new(ErrorKind::SessionLost, text).hint("Make the call again");
         for upstream in asked {
             self.cx.send_to_server(reply::cancelled(&upstream, "The session was lost"));
             // Whoever goes on with a parked one hears why.

@@ -7,7 +7,7 @@ use http::HeaderValue;
 use tracing::debug;
 use url::Url;
 
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::limits;
 use crate::net::Endpoint;
 use crate::secret::shown;
@@ -30,7 +30,7 @@ impl Address {
         let text = std::str::from_utf8(announced).ok().map(str::trim);
         let Some(url) = text.and_then(|text| stream.join(text).ok()) else {
             let message = format!("{} announced an address that is not a URL", shown(stream));
-            return Err(Error::new(Kind::BadResponse, message).not_delivered());
+            return Err(Error::new(ErrorKind::BadResponse, message).not_delivered());
         };
         if url.origin() != stream.origin() {
             let message = format!(
@@ -38,7 +38,7 @@ impl Address {
                 shown(stream),
                 shown(&url)
             );
-            return Err(Error::new(Kind::Redirect, message)
+            return Err(Error::new(ErrorKind::Redirect, message)
                 .hint("If you trust that address, use its host in the URL")
                 .not_delivered());
         }
@@ -109,7 +109,7 @@ mod tests {
         {
             let error = resolve("http://localhost/sse", announced).unwrap_err();
             assert!(error.message.contains("another origin"), "{announced}: {error}");
-            assert_eq!(error.kind, Kind::Redirect);
+            assert_eq!(error.kind, ErrorKind::Redirect);
         }
         for announced in ["http://", "http://["] {
             assert!(resolve("http://localhost/sse", announced).is_err(), "{announced}");

@@ -8,7 +8,7 @@ use tracing::{debug, warn};
 
 use super::post::{RefusedPost, post};
 use super::stream::{self, EventStream, First};
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::message::{Head, Message, Method, Outline, peek};
 use crate::net::{Call, Lane};
 use crate::traffic;
@@ -75,7 +75,7 @@ impl HttpSse {
             Ok(Some(Item::Message(message))) => self.deliver(message, io),
             Ok(Some(Item::Oversized(outline))) => oversized(outline, io),
             end => {
-                let no_more = Error::new(Kind::NoResponse, "the server ended its stream");
+                let no_more = Error::new(ErrorKind::NoResponse, "the server ended its stream");
                 let error = end.map_or_else(|error| io.context.scrubbed(error), |_| no_more);
                 traffic::stream_cut(traffic::StreamKind::Session, Some(&error), None);
                 self.end_stream(error, io);
@@ -90,7 +90,7 @@ impl HttpSse {
         if let StreamPhase::Open(stream) = &self.phase
             && stream.sleeps != io.context.client.sleeps()
         {
-            self.end_stream(Error::new(Kind::Closed, "the machine has slept"), io);
+            self.end_stream(Error::new(ErrorKind::Closed, "the machine has slept"), io);
         }
         let opened_by = match &self.phase {
             StreamPhase::Open(stream) => stream.headers.opened_by,
@@ -101,7 +101,8 @@ impl HttpSse {
             // Between the decision to send it and now, the stream has ended: the engine hears of
             // that, and knows that it did not leave.
             _ if send.session.is_some() && send.session != opened_by => {
-                let error = Error::new(Kind::SessionLost, "The stream of the session has ended");
+                let error =
+                    Error::new(ErrorKind::SessionLost, "The stream of the session has ended");
                 let (ticket, session) = (send.ticket, send.session);
                 let error = error.not_delivered().into();
                 io.report(Event::SessionRejected { ticket, session, error, last_word: None });

@@ -8,7 +8,7 @@ use tracing::debug;
 
 use super::address::Address;
 use crate::auth::Login;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::limits;
 use crate::message::Id;
 use crate::net::{Call, Content, Endpoint, Lane, final_endpoint};
@@ -98,7 +98,7 @@ async fn read(
             }
             None => {
                 let message = format!("{} ended its stream at once", shown(place.url()));
-                return Err(Error::new(Kind::Closed, message));
+                return Err(Error::new(ErrorKind::Closed, message));
             }
         }
     }
@@ -106,7 +106,7 @@ async fn read(
 
 fn no_stream(place: &Endpoint, why: &str) -> Error {
     let message = format!("{place} is not an HTTP+SSE server");
-    Error::new(Kind::BadResponse, message)
+    Error::new(ErrorKind::BadResponse, message)
         .because(why)
         .hint("Leave --transport out, or check that the URL is that of an MCP endpoint")
 }

@@ -55,7 +55,7 @@ impl World {
                 let questions = json!({"q":{"method":"roots/list"}});
                 rig.server(result(&request, json!({"resultType":"input_required","inputRequests":questions,"requestState":"s"})));
             }
-            4 => rig.fail(message(request), Error::new(Kind::Closed, "x")),
+            4 => rig.fail(message(request), Error::new(ErrorKind::Closed, "x")),
             _ => rig.server(refused(&request, -32000, "Server not initialized", &Value::Null)),
         }
     }

@@ -117,13 +117,13 @@ fn a_call_that_came_back_is_the_clients_own_again_unless_somebody_has_answered_f
     let mut rig = Rig::translating();
     let sent = rig.ask(1, "tools/call", json!({"name":"x"}));
     let named = format!("No response received for request ID {}", sent["id"]);
-    rig.fail(message(&sent), Error::new(Kind::Closed, named));
+    rig.fail(message(&sent), Error::new(ErrorKind::Closed, named));
     match rig.out.pop_front() {
         Some(Step::Failed { error, .. }) => assert!(error.message.ends_with("ID 1"), "{error}"),
         other => panic!("{other:?}"),
     }
     let sent = rig.ask(1, "tools/call", json!({"name":"x"}));
-    let cut = Error::new(Kind::Closed, "cut");
+    let cut = Error::new(ErrorKind::Closed, "cut");
     rig.fail(message(sent), cut.clone());
     match rig.out.pop_front() {
         Some(Step::Failed { message, error }) => {

@@ -66,7 +66,7 @@ fn a_tool_that_writes_such_an_error_keeps_it() {
     let sent = rig.ask(3, "tools/call", json!({"name":"a"}));
     rig.server(refused(&sent, -32000, text, &Value::Null));
     let question = rig.heard_by_server();
-    let cut = Error::new(Kind::Closed, "cut");
+    let cut = Error::new(ErrorKind::Closed, "cut");
     rig.fail(message(question), cut);
     assert_eq!(rig.heard_by_client()["id"], 3, "who does not know better believes it");
     assert_eq!(rig.found.take(), None);

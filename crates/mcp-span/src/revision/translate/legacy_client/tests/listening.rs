@@ -86,7 +86,7 @@ fn a_subscription_that_is_lost_comes_back_and_tells_what_may_have_changed() {
     assert!(rig.out.is_empty());
     rig.pass(limits::BACKOFF_BASE);
     let again = rig.heard_by_server();
-    let refused = Error::new(Kind::Connect, "refused").not_delivered();
+    let refused = Error::new(ErrorKind::Connect, "refused").not_delivered();
     rig.fail(message(again), refused);
     rig.pass(limits::BACKOFF_BASE);
     assert!(rig.out.is_empty(), "pauses grow");

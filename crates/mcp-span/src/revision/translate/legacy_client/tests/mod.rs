@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::*;
-use crate::error::Kind;
+use crate::error::ErrorKind;
 use crate::limits;
 
 fn message(value: impl ToString) -> Message {

@@ -163,7 +163,7 @@ fn a_question_that_does_not_get_through_comes_back_as_initialize() {
     let mut rig = Rig::new(Some(Era::Modern));
     rig.client(initialize());
     let question = rig.heard_by_server();
-    let refused = Error::new(Kind::Connect, "refused").not_delivered();
+    let refused = Error::new(ErrorKind::Connect, "refused").not_delivered();
     rig.fail(message(question), refused.clone());
     assert_eq!(rig.out.pop_front(), Some(Step::Failed { message: initialize(), error: refused }));
 }

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::limits;
 use crate::message::reply;
 use crate::revision::Revision;
@@ -190,7 +190,7 @@ fn from_server(message: &Value) -> Message {
         return parsed;
     }
     let status = data["status"].as_u64().map(|status| u16::try_from(status).unwrap());
-    let error = Error { status, ..Error::new(Kind::Status, "no").not_delivered() };
+    let error = Error { status, ..Error::new(ErrorKind::Status, "no").not_delivered() };
     parsed.like(&reply::error(None, &error))
 }
 
