@@ -20,7 +20,7 @@ use super::report::Usage;
 use super::target::is_url;
 use mcp_span::ServerOptions;
 use mcp_span::config::ConfigEntry;
-use mcp_span::options::{Given, Group, Kind, OPTIONS, OptionInfo, Origin};
+use mcp_span::options::{Given, Group, OPTIONS, OptionInfo, Origin, ValueKind};
 
 /// What was typed, and the parser that has read it.
 pub(super) struct Parsed {
@@ -237,9 +237,9 @@ pub(super) fn arg(option: &OptionInfo) -> Arg {
     let help = paragraphs.next().map(text).unwrap_or_default();
     let more = paragraphs.map(text).fold(help.clone(), |help, more| help + "\n\n" + &more);
     let action = match option.kind {
-        Kind::Switch => ArgAction::SetTrue,
-        Kind::Many | Kind::Paths => ArgAction::Append,
-        Kind::One | Kind::Path => ArgAction::Set,
+        ValueKind::Switch => ArgAction::SetTrue,
+        ValueKind::Many | ValueKind::Paths => ArgAction::Append,
+        ValueKind::One | ValueKind::Path => ArgAction::Set,
     };
     let arg = Arg::new(option.name).help(help).action(action);
     if option.name == "url" {
@@ -266,11 +266,11 @@ pub(super) fn arg(option: &OptionInfo) -> Arg {
         // Many programs have more for -vv; here all there is comes with the first.
         arg = arg.overrides_with("verbose");
     }
-    if option.kind == Kind::Switch {
+    if option.kind == ValueKind::Switch {
         return arg;
     }
     arg = arg.value_name(option.value_name).allow_negative_numbers(true);
-    if matches!(option.kind, Kind::Path | Kind::Paths) {
+    if matches!(option.kind, ValueKind::Path | ValueKind::Paths) {
         arg = arg.value_hint(ValueHint::AnyPath);
     }
     if let Some(bare) = option.bare {
@@ -292,12 +292,12 @@ fn typed_options(matches: &ArgMatches) -> Result<ServerOptions, Usage> {
     let mut options = ServerOptions::default();
     for option in OPTIONS.iter().filter(|option| is_typed(matches, option.name)) {
         let texts: Vec<String> = match option.kind {
-            Kind::Switch => Vec::new(),
+            ValueKind::Switch => Vec::new(),
             _ => matches.get_many(option.name).into_iter().flatten().cloned().collect(),
         };
         let given = match (option.kind, &texts[..]) {
-            (Kind::Switch, _) => Given::Switch(true),
-            (Kind::One | Kind::Path, [text, ..]) => Given::Text(text),
+            (ValueKind::Switch, _) => Given::Switch(true),
+            (ValueKind::One | ValueKind::Path, [text, ..]) => Given::Text(text),
             (_, texts) => Given::List(texts),
         };
         let set = options.set(option, given, Origin::Flag);

@@ -13,7 +13,7 @@ use super::{Failure, report, settings};
 use mcp_span::ServerOptions;
 use mcp_span::config::ConfigEntry;
 use mcp_span::options::{
-    Kind, OPTIONS, OptionInfo, Origin, Variables, shown_proxy, usual_proxy_variables,
+    OPTIONS, OptionInfo, Origin, ValueKind, Variables, shown_proxy, usual_proxy_variables,
 };
 use mcp_span::secret::shown;
 
@@ -134,7 +134,7 @@ fn row(option: &'static OptionInfo, options: &ServerOptions, all: bool) -> Optio
         (None, _) if !all => return None,
         (None, _) => match (option.default)() {
             Some(default) => (default, "default".to_owned()),
-            None if option.kind == Kind::Switch => ("false".to_owned(), "default".to_owned()),
+            None if option.kind == ValueKind::Switch => ("false".to_owned(), "default".to_owned()),
             None => ("-".to_owned(), "not set".to_owned()),
         },
     };

@@ -302,7 +302,7 @@ fn keys() -> String {
     ];
     for option in OPTIONS.iter().filter(|option| !EXPLAINED.contains(&option.name)) {
         let row = match option.kind {
-            options::Kind::Switch => 0,
+            options::ValueKind::Switch => 0,
             kind if kind.is_many() => 2,
             _ => 1,
         };

@@ -19,7 +19,7 @@ use super::report::Usage;
 use super::trace::file::TraceFile;
 use super::trace::layer as trace_layer;
 use mcp_span::ServerOptions;
-use mcp_span::options::{Given, Kind, LogFormat, LogLevel, Origin, find};
+use mcp_span::options::{Given, LogFormat, LogLevel, Origin, ValueKind, find};
 use mcp_span::private_file;
 use mcp_span::secret::Scrubber;
 use mcp_span::traffic;
@@ -80,8 +80,8 @@ pub(super) fn level_arguments(options: &ServerOptions) -> Vec<OsString> {
     for name in ["verbose", "log-level", "log-format"] {
         let option = find(name);
         match option.and_then(|option| Some((option.kind, options.texts(option)?.concat()))) {
-            Some((Kind::Switch, text)) if text == "true" => arguments.push("--verbose".into()),
-            Some((Kind::Switch, _)) | None => {}
+            Some((ValueKind::Switch, text)) if text == "true" => arguments.push("--verbose".into()),
+            Some((ValueKind::Switch, _)) | None => {}
             Some((_, text)) => arguments.push(format!("--{name}={text}").into()),
         }
     }

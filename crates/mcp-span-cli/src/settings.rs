@@ -74,7 +74,7 @@ pub(super) fn variables(
         let lines = text.lines().filter(|line| !line.trim().is_empty());
         let lines: Vec<String> = lines.map(str::to_owned).collect();
         let given = match option.kind {
-            mcp_span::options::Kind::Switch => Given::Switch(!is_falsey(text)),
+            mcp_span::options::ValueKind::Switch => Given::Switch(!is_falsey(text)),
             kind if kind.is_many() && lines.len() > 1 => Given::List(&lines),
             _ => Given::Text(text),
         };

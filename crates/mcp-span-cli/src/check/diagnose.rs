@@ -33,7 +33,7 @@ fn unanswered(error: &Error) -> Finding {
     match error.kind {
         // The sentence says it all.
         ErrorKind::Redirect | ErrorKind::Timeout | ErrorKind::ProxyAuth | ErrorKind::Proxy => {
-            finding.details.clear()
+            finding.details.clear();
         }
         _ if finding.next_step.is_none() => {
             let next = "Check scheme and port of the URL: it may not be an HTTP server that listens there; if they are right, read the server's log";

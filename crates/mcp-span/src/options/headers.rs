@@ -4,7 +4,7 @@ use std::path::Path;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use super::value::{Kind, Value};
+use super::value::{Value, ValueKind};
 use super::{Context, OptionError, ServerOptions};
 use crate::config::expand;
 use crate::secret::{Scrubber, Secret, is_secret_name};
@@ -76,7 +76,7 @@ impl Header {
 }
 
 impl Value for Header {
-    const KIND: Kind = Kind::Many;
+    const KIND: ValueKind = ValueKind::Many;
 
     fn texts(&self) -> Vec<String> {
         vec![self.line.reveal().to_owned()]

@@ -43,7 +43,7 @@ pub use origin::{OptionError, Origin};
 pub use proxy::{shown_proxy, usual_proxy_variables};
 pub use table::{Group, OPTIONS, OptionInfo, ServerOptions};
 pub use url::check_url;
-pub use value::{Given, Kind, Value, seconds, some_seconds};
+pub use value::{Given, Value, ValueKind, seconds, some_seconds};
 
 /// What is logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -132,7 +132,7 @@ impl Serialize for ServerOptions {
         for option in OPTIONS {
             match ((option.texts)(self), option.kind) {
                 (None, _) => {}
-                (Some(texts), Kind::Switch) => {
+                (Some(texts), ValueKind::Switch) => {
                     map.serialize_entry(option.name, &(texts == ["true"]))?;
                 }
                 (Some(texts), kind) if kind.is_many() => {
@@ -208,9 +208,9 @@ mod tests {
     fn every_option_is_read_and_written_in_json() {
         for option in OPTIONS {
             let value = match (option.kind, option.choices.first()) {
-                (Kind::Switch, _) => serde_json::json!(true),
+                (ValueKind::Switch, _) => serde_json::json!(true),
                 (_, Some((names, _))) => serde_json::json!(names[0]),
-                (Kind::Many | Kind::Paths, _) => serde_json::json!(["X-A: 1"]),
+                (ValueKind::Many | ValueKind::Paths, _) => serde_json::json!(["X-A: 1"]),
                 _ if option.value_name == "URL" => serde_json::json!("https://h/"),
                 _ if option.name == "trace-limit" => serde_json::json!("7M"),
                 _ => serde_json::json!("7"),

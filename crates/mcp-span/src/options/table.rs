@@ -10,7 +10,7 @@ use url::Url;
 
 use super::headers::Header;
 use super::value::{
-    Given, Kind, Value, address, bytes, callback_ports, choice, count, lines, many, one, path,
+    Given, Value, ValueKind, address, bytes, callback_ports, choice, count, lines, many, one, path,
     seconds, some_seconds, switch, text, tool_pattern, trace_limit,
 };
 use super::{LogFormat, LogLevel};
@@ -64,7 +64,7 @@ pub struct OptionInfo {
     /// Where it belongs.
     pub group: Group,
     /// What sort of value it has.
-    pub kind: Kind,
+    pub kind: ValueKind,
     /// Its help: the first line alone is the short one.
     pub help: &'static [&'static str],
     /// What help calls its value.

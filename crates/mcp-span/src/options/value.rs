@@ -13,7 +13,7 @@ use crate::transport::http::Transport;
 
 /// What sort of value an option has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ValueKind {
     /// On or off.
     Switch,
     /// One text.
@@ -26,7 +26,7 @@ pub enum Kind {
     Paths,
 }
 
-impl Kind {
+impl ValueKind {
     /// Whether it can be given several times.
     #[must_use]
     pub fn is_many(self) -> bool {
@@ -48,7 +48,7 @@ pub enum Given<'a> {
 /// A type that an option can have.
 pub trait Value {
     /// What sort of value it is.
-    const KIND: Kind = Kind::One;
+    const KIND: ValueKind = ValueKind::One;
     /// The names of its values with their help, where there are only a few.
     const CHOICES: &'static [(&'static [&'static str], &'static str)] = &[];
     /// What would be typed for it.
@@ -266,7 +266,7 @@ choices! {
 }
 
 impl Value for bool {
-    const KIND: Kind = Kind::Switch;
+    const KIND: ValueKind = ValueKind::Switch;
 
     fn texts(&self) -> Vec<String> {
         vec![self.to_string()]
@@ -297,7 +297,7 @@ impl Value for CallbackPorts {
 }
 
 impl Value for PathBuf {
-    const KIND: Kind = Kind::Path;
+    const KIND: ValueKind = ValueKind::Path;
 
     fn texts(&self) -> Vec<String> {
         vec![self.display().to_string()]
@@ -323,7 +323,8 @@ impl Value for Url {
 }
 
 impl<T: Value> Value for Vec<T> {
-    const KIND: Kind = if matches!(T::KIND, Kind::Path) { Kind::Paths } else { Kind::Many };
+    const KIND: ValueKind =
+        if matches!(T::KIND, ValueKind::Path) { ValueKind::Paths } else { ValueKind::Many };
 
     fn texts(&self) -> Vec<String> {
         self.iter().flat_map(Value::texts).collect()
