@@ -7,6 +7,7 @@ use std::sync::Arc;
 use clap::Args;
 
 use super::config_place::{Found, read_file};
+use super::nearest::did_you_mean;
 use super::report::Usage;
 use super::servers::Servers;
 use mcp_span::ServerOptions;
@@ -91,12 +92,9 @@ fn is_of_another_program(key: &str) -> bool {
 }
 
 fn unknown(key: &str) -> String {
-    let name = flag_name(key);
     let known = OPTIONS.iter().map(|option| option.name).filter(|name| *name != "url");
-    let near = |known: &str| strsim::jaro_winkler(&flag_name(known), &name);
-    let nearest = known.chain(["mcpServers"]).max_by(|a, b| near(a).total_cmp(&near(b)));
-    match nearest.filter(|known| near(known) > 0.75) {
-        Some(nearest) => format!("unknown key '{key}', did you mean '{nearest}'?"),
+    match did_you_mean(&flag_name(key), known.chain(["mcpServers"])) {
+        Some(question) => format!("unknown key '{key}', {question}"),
         None => format!("unknown key '{key}': keys are the names of flags"),
     }
 }

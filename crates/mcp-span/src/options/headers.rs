@@ -94,9 +94,8 @@ impl ServerOptions {
         let mut headers = HeaderMap::new();
         let mut weak = HeaderMap::new();
         for header in &self.weak_headers {
-            let (name, value) = header
-                .resolve(context, scrubber)
-                .map_err(|why| OptionError::new(format!("header: {why}")))?;
+            let (name, value) =
+                header.resolve(context, scrubber).map_err(|why| self.wrong("header", why))?;
             weak.append(name, value);
         }
         put_over(&mut headers, weak);

@@ -105,12 +105,14 @@ impl ServerOptions {
         }
         let theirs = weaker.headers.take().unwrap_or_default();
         let below = std::mem::take(&mut weaker.weak_headers);
+        // Errors name the place of the strongest.
+        let origin = weaker.origins.remove_entry("header");
+        let is_first = self.headers.is_none() && self.weak_headers.is_empty();
+        self.origins.extend(origin.filter(|_| is_first && !theirs.is_empty()));
         if self.header_file.is_some() {
             weaker.header_file = None;
             add_others(&mut self.weak_headers, theirs);
         } else if !theirs.is_empty() {
-            let origin = weaker.origins.remove_entry("header");
-            self.origins.extend(origin.filter(|_| self.headers.is_none()));
             add_others(self.headers.get_or_insert_default(), theirs);
         }
         add_others(&mut self.weak_headers, below);
@@ -239,5 +241,24 @@ mod tests {
         assert_eq!(weak, ["x", "y"]);
         assert_eq!(options.header_file.unwrap().to_str(), Some("f"));
         assert!(options.headers.is_none());
+    }
+
+    #[test]
+    fn a_header_behind_a_file_of_headers_is_named_with_its_place() {
+        use crate::config::FilePlace;
+        use crate::options::{Context, Given, find};
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let mut options = ServerOptions {
+            url: Some("https://h/".to_owned()),
+            header_file: Some(file.path().into()),
+            ..ServerOptions::default()
+        };
+        let mut weaker = ServerOptions::default();
+        let place = FilePlace { file: "f".into(), line: 2, column: 3 };
+        let header = find("header").unwrap();
+        weaker.set(header, Given::Text("X: ${UNSET}"), Origin::File(place)).unwrap();
+        options.merge(weaker);
+        let error = options.resolve(&Context::default()).unwrap_err().message;
+        assert!(error.starts_with("f, line 2, column 3: \"header\": "), "{error}");
     }
 }

@@ -126,6 +126,8 @@ impl fmt::Debug for ServerOptions {
     }
 }
 
+/// As a configuration file has them, headers and commands with their secrets included. What a program
+/// gives as a [`Secret`](crate::Secret) is left out.
 impl Serialize for ServerOptions {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
